@@ -1,0 +1,51 @@
+#pragma once
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mem.h"
+
+/*
+ * Typed growing array: `VEC(struct edge) edges = {0};`, freed by vec_done(&edges).
+ * Items may move when one is added: keep indexes, not pointers.
+ */
+#define VEC(type)                                                                                  \
+	struct {                                                                                   \
+		type *v;                                                                           \
+		size_t n, cap;                                                                     \
+	}
+
+#define vec_reserve(a, want)                                                                       \
+	do {                                                                                       \
+		if ((a)->cap < (size_t)(want)) {                                                   \
+			size_t cap_ = (a)->cap ? (a)->cap * 2 : 8;                                 \
+			if (cap_ < (size_t)(want))                                                 \
+				cap_ = (want);                                                     \
+			(a)->v = mem_realloc((a)->v, cap_ * sizeof(*(a)->v));                      \
+			(a)->cap = cap_;                                                           \
+		}                                                                                  \
+	} while (0)
+
+#define vec_push(a, item)                                                                          \
+	do {                                                                                       \
+		vec_reserve(a, (a)->n + 1);                                                        \
+		(a)->v[(a)->n++] = (item);                                                         \
+	} while (0)
+
+/** Append a zeroed item. @return pointer to it, valid until the next addition */
+#define vec_add(a)                                                                                 \
+	({                                                                                         \
+		vec_reserve(a, (a)->n + 1);                                                        \
+		memset(&(a)->v[(a)->n], 0, sizeof(*(a)->v));                                       \
+		&(a)->v[(a)->n++];                                                                 \
+	})
+
+#define vec_clear(a) ((void)((a)->n = 0))
+
+#define vec_done(a)                                                                                \
+	do {                                                                                       \
+		free((a)->v);                                                                      \
+		memset((a), 0, sizeof(*(a)));                                                      \
+	} while (0)
+
+#define vec_for(a, it) for (typeof((a)->v) it = (a)->v; it < (a)->v + (a)->n; it++)
