@@ -1,0 +1,589 @@
+/* Nodes and edges of one snapshot: identity, merging, ids, adjacency. */
+#include "graph.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "strbuf.h"
+
+/* Open addressing over item numbers; 0 marks a free slot, so numbers are kept plus one. */
+struct slots {
+	uint32_t *v;
+	uint32_t *hash; /* upper part of each item's hash, to skip most comparisons and to regrow */
+	size_t cap, n;
+};
+
+struct graph_private {
+	struct slots strings, nodes, edges, ids;
+	VEC(const char *) string_list;
+	VEC(uint32_t) string_len;
+	struct node **spare_nodes; /* [n_entity_types] a merged draft, used again */
+	struct edge **spare_edges;
+	VEC(const char *) id_list; /* by node */
+	size_t ids_of, adjacency_of_nodes, adjacency_of_edges;
+	uint32_t *out, *in, *out_start, *in_start; /* compressed adjacency */
+};
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h ^= v;
+	h *= 0x9e3779b97f4a7c15ull;
+	return h ^ (h >> 29);
+}
+
+static uint64_t hash_text(const char *s, size_t n)
+{
+	uint64_t h = n * 0xff51afd7ed558ccdull, w;
+
+	for (; n >= 8; s += 8, n -= 8) {
+		memcpy(&w, s, 8);
+		h = mix(h, w);
+	}
+	w = 0;
+	memcpy(&w, s, n);
+	h = mix(h, w);
+	return h ^ (h >> 32);
+}
+
+static void slots_done(struct slots *s)
+{
+	free(s->v);
+	free(s->hash);
+	memset(s, 0, sizeof(*s));
+}
+
+static void slots_place(struct slots *s, uint32_t item_plus_1, uint32_t hash)
+{
+	size_t i = hash & (s->cap - 1);
+
+	while (s->v[i])
+		i = (i + 1) & (s->cap - 1);
+	s->v[i] = item_plus_1;
+	s->hash[i] = hash;
+}
+
+static void slots_grow(struct slots *s)
+{
+	struct slots old = *s;
+
+	if ((s->n + 1) * 10 <= s->cap * 7)
+		return;
+	s->cap = s->cap ? s->cap * 2 : 64;
+	s->v = mem_alloc(s->cap * sizeof(*s->v));
+	s->hash = mem_alloc(s->cap * sizeof(*s->hash));
+	for (size_t i = 0; i < old.cap; i++)
+		if (old.v[i])
+			slots_place(s, old.v[i], old.hash[i]);
+	free(old.v);
+	free(old.hash);
+}
+
+static void slots_add(struct slots *s, size_t item, uint64_t hash)
+{
+	slots_grow(s);
+	slots_place(s, (uint32_t)item + 1, (uint32_t)hash);
+	s->n++;
+}
+
+/* Visit candidates with an equal hash: `for (size_t it = …; (i = slots_next(…)) != SIZE_MAX;)`. */
+static size_t slots_next(const struct slots *s, uint64_t hash, size_t *at)
+{
+	if (!s->cap)
+		return SIZE_MAX;
+	if (*at == SIZE_MAX)
+		*at = (uint32_t)hash & (s->cap - 1);
+	else
+		*at = (*at + 1) & (s->cap - 1);
+	for (; s->v[*at]; *at = (*at + 1) & (s->cap - 1))
+		if (s->hash[*at] == (uint32_t)hash)
+			return s->v[*at] - 1;
+	return SIZE_MAX;
+}
+
+void graph_init(struct graph *g)
+{
+	memset(g, 0, sizeof(*g));
+	arena_init(&g->arena);
+	g->priv = mem_alloc(sizeof(*g->priv));
+	g->priv->spare_nodes = mem_alloc(n_entity_types * sizeof(struct node *));
+	g->priv->spare_edges = mem_alloc(n_edge_types * sizeof(struct edge *));
+}
+
+static void adjacency_drop(struct graph_private *p)
+{
+	free(p->out);
+	free(p->in);
+	free(p->out_start);
+	free(p->in_start);
+	p->out = p->in = p->out_start = p->in_start = NULL;
+}
+
+void graph_done(struct graph *g)
+{
+	struct graph_private *p = g->priv;
+
+	if (!p)
+		return;
+	slots_done(&p->strings);
+	slots_done(&p->nodes);
+	slots_done(&p->edges);
+	slots_done(&p->ids);
+	vec_done(&p->string_list);
+	vec_done(&p->string_len);
+	vec_done(&p->id_list);
+	free(p->spare_nodes);
+	free(p->spare_edges);
+	adjacency_drop(p);
+	free(p);
+	vec_done(&g->nodes);
+	vec_done(&g->edges);
+	vec_done(&g->status);
+	vec_done(&g->losses);
+	vec_done(&g->costs);
+	arena_done(&g->arena);
+	memset(g, 0, sizeof(*g));
+}
+
+const char *graph_strn(struct graph *g, const char *s, size_t n)
+{
+	struct graph_private *p = g->priv;
+	uint64_t h = hash_text(s, n);
+	size_t i;
+
+	for (size_t at = SIZE_MAX; (i = slots_next(&p->strings, h, &at)) != SIZE_MAX;)
+		if (p->string_len.v[i] == n && !memcmp(p->string_list.v[i], s, n))
+			return p->string_list.v[i];
+	slots_add(&p->strings, p->string_list.n, h);
+	vec_push(&p->string_len, (uint32_t)n);
+	vec_push(&p->string_list, arena_strndup(&g->arena, s, n));
+	return p->string_list.v[p->string_list.n - 1];
+}
+
+const char *graph_str(struct graph *g, const char *s)
+{
+	return graph_strn(g, s, strlen(s));
+}
+
+struct value field_get(const struct field *f, const uint64_t *data)
+{
+	const void *at = (const char *)data + f->offset;
+	struct value v = {.type = f->type};
+
+	switch (f->type) {
+	case T_BOOL:
+		v.b = *(const bool *)at;
+		break;
+	case T_I64:
+		v.i64 = *(const int64_t *)at;
+		break;
+	case T_U64:
+		v.u64 = *(const uint64_t *)at;
+		break;
+	case T_F64:
+		v.f64 = *(const double *)at;
+		break;
+	case T_STR:
+	case T_JSON:
+		v.str = *(const char *const *)at;
+		break;
+	case T_REF:
+		v.ref = *(const uint32_t *)at;
+		break;
+	}
+	return v;
+}
+
+void field_set(const struct field *f, uint64_t *data, const struct value *v)
+{
+	void *at = (char *)data + f->offset;
+
+	assert(f->type == v->type);
+	switch (f->type) {
+	case T_BOOL:
+		*(bool *)at = v->b;
+		break;
+	case T_I64:
+		*(int64_t *)at = v->i64;
+		break;
+	case T_U64:
+		*(uint64_t *)at = v->u64;
+		break;
+	case T_F64:
+		*(double *)at = v->f64;
+		break;
+	case T_STR:
+	case T_JSON:
+		*(const char **)at = v->str;
+		break;
+	case T_REF:
+		*(uint32_t *)at = v->ref;
+		break;
+	}
+}
+
+/* Interned strings make the address stand for the text. */
+static uint64_t value_bits(const struct value *v)
+{
+	switch (v->type) {
+	case T_BOOL:
+		return v->b;
+	case T_STR:
+	case T_JSON:
+		return (uintptr_t)v->str;
+	case T_REF:
+		return v->ref;
+	default:
+		return v->u64;
+	}
+}
+
+static uint64_t key_hash(const struct type *t, uint64_t measured, const uint64_t *data, uint64_t h)
+{
+	for (int i = 0; i < t->nfields; i++) {
+		struct value v;
+
+		if (t->fields[i].key == KEY_NONE || !(measured & (1ull << i)))
+			continue;
+		v = field_get(&t->fields[i], data);
+		h = mix(h, value_bits(&v) + (uint64_t)i);
+	}
+	return h ^ (h >> 32);
+}
+
+static bool key_equal(const struct type *t, uint64_t ma, const uint64_t *a, uint64_t mb,
+		      const uint64_t *b)
+{
+	for (int i = 0; i < t->nfields; i++) {
+		struct value va, vb;
+
+		if (t->fields[i].key == KEY_NONE)
+			continue;
+		if ((ma ^ mb) & (1ull << i))
+			return false;
+		if (!(ma & (1ull << i)))
+			continue;
+		va = field_get(&t->fields[i], a);
+		vb = field_get(&t->fields[i], b);
+		if (value_bits(&va) != value_bits(&vb))
+			return false;
+	}
+	return true;
+}
+
+static double value_number(const struct value *v)
+{
+	switch (v->type) {
+	case T_BOOL:
+		return v->b;
+	case T_I64:
+		return (double)v->i64;
+	case T_U64:
+		return (double)v->u64;
+	case T_F64:
+		return v->f64;
+	default:
+		return 0;
+	}
+}
+
+static void value_sum(struct value *a, const struct value *b)
+{
+	if (a->type == T_U64 && __builtin_add_overflow(a->u64, b->u64, &a->u64))
+		a->u64 = INT64_MAX;
+	else if (a->type == T_I64)
+		a->i64 += b->i64;
+	else if (a->type == T_F64)
+		a->f64 += b->f64;
+}
+
+static void field_merge(const struct field *f, uint64_t *into, const uint64_t *from)
+{
+	struct value old = field_get(f, into), new = field_get(f, from);
+	double d = value_number(&new) - value_number(&old);
+
+	switch (f->merge) {
+	case LAST:
+		old = new;
+		break;
+	case FIRST:
+		break;
+	case SUM:
+		value_sum(&old, &new);
+		break;
+	case MIN:
+		old = d < 0 ? new : old;
+		break;
+	case MAX:
+		old = d > 0 ? new : old;
+		break;
+	}
+	field_set(f, into, &old);
+}
+
+/* Observed again: each field that the newcomer knows, by the field's rule. */
+static uint64_t fields_merge(const struct type *t, uint64_t measured, uint64_t *into,
+			     uint64_t new_measured, const uint64_t *from)
+{
+	for (uint64_t left = new_measured; left; left &= left - 1) {
+		int i = __builtin_ctzll(left);
+		struct value v;
+
+		if (measured & (1ull << i)) {
+			field_merge(&t->fields[i], into, from);
+			continue;
+		}
+		v = field_get(&t->fields[i], from);
+		field_set(&t->fields[i], into, &v);
+	}
+	return measured | new_measured;
+}
+
+struct node *graph_new_node(struct graph *g, const struct type *t)
+{
+	struct node *n = g->priv->spare_nodes[t->number];
+
+	assert(t->kind == KIND_ENTITY);
+	if (n) {
+		g->priv->spare_nodes[t->number] = NULL;
+		memset(n, 0, sizeof(*n) + t->size);
+	} else {
+		n = arena_alloc(&g->arena, sizeof(*n) + t->size);
+	}
+	n->type = t;
+	n->index = NODE_NONE;
+	n->ns = graph_strn(g, "local", 5);
+	return n;
+}
+
+struct node *graph_add_node(struct graph *g, struct node *draft)
+{
+	struct graph_private *p = g->priv;
+	const struct type *t = draft->type;
+	uint64_t h = key_hash(t, draft->measured, draft->data,
+			      mix(t->number, (uintptr_t)draft->ns));
+	size_t i;
+
+	for (size_t at = SIZE_MAX; (i = slots_next(&p->nodes, h, &at)) != SIZE_MAX;) {
+		struct node *n = g->nodes.v[i];
+
+		if (n->type != t || n->ns != draft->ns ||
+		    !key_equal(t, n->measured, n->data, draft->measured, draft->data))
+			continue;
+		n->measured = fields_merge(t, n->measured, n->data, draft->measured, draft->data);
+		if (draft->extra)
+			n->extra = draft->extra;
+		p->spare_nodes[t->number] = draft;
+		return n;
+	}
+	draft->index = (uint32_t)g->nodes.n;
+	slots_add(&p->nodes, g->nodes.n, h);
+	vec_push(&g->nodes, draft);
+	return draft;
+}
+
+struct edge *graph_new_edge(struct graph *g, const struct type *t, uint32_t source, uint32_t target)
+{
+	struct edge *e = g->priv->spare_edges[t->number];
+
+	assert(t->kind == KIND_EDGE && source < g->nodes.n && target < g->nodes.n);
+	if (e) {
+		g->priv->spare_edges[t->number] = NULL;
+		memset(e, 0, sizeof(*e) + t->size);
+	} else {
+		e = arena_alloc(&g->arena, sizeof(*e) + t->size);
+	}
+	e->type = t;
+	e->source = source;
+	e->target = target;
+	return e;
+}
+
+struct edge *graph_add_edge(struct graph *g, struct edge *draft)
+{
+	struct graph_private *p = g->priv;
+	const struct type *t = draft->type;
+	uint64_t h = key_hash(t, draft->measured, draft->data,
+			      mix(mix(t->number, draft->source), draft->target));
+	size_t i;
+
+	for (size_t at = SIZE_MAX; (i = slots_next(&p->edges, h, &at)) != SIZE_MAX;) {
+		struct edge *e = g->edges.v[i];
+
+		if (e->type != t || e->source != draft->source || e->target != draft->target ||
+		    !key_equal(t, e->measured, e->data, draft->measured, draft->data))
+			continue;
+		e->measured = fields_merge(t, e->measured, e->data, draft->measured, draft->data);
+		if (draft->has_weight) {
+			e->has_weight = true;
+			e->weight = draft->weight;
+		}
+		if (draft->extra)
+			e->extra = draft->extra;
+		p->spare_edges[t->number] = draft;
+		return e;
+	}
+	draft->index = (uint32_t)g->edges.n;
+	slots_add(&p->edges, g->edges.n, h);
+	vec_push(&g->edges, draft);
+	return draft;
+}
+
+void graph_add_status(struct graph *g, const char *source, const char *state, const char *rung,
+		      const char *reason)
+{
+	struct status *s = vec_add(&g->status);
+
+	s->source = graph_str(g, source);
+	s->state = graph_str(g, state);
+	s->rung = rung ? graph_str(g, rung) : NULL;
+	s->reason = reason ? graph_str(g, reason) : NULL;
+}
+
+void graph_add_loss(struct graph *g, const char *source, const char *cause, uint64_t count)
+{
+	struct loss *l;
+
+	if (!count)
+		return;
+	vec_for(&g->losses, it)
+		if (!strcmp(it->source, source) && !strcmp(it->cause, cause)) {
+			it->count += count;
+			return;
+		}
+	l = vec_add(&g->losses);
+	l->source = graph_str(g, source);
+	l->cause = graph_str(g, cause);
+	l->count = count;
+}
+
+void graph_add_cost(struct graph *g, const char *name, const char *unit, double value)
+{
+	struct cost *c = vec_add(&g->costs);
+
+	c->name = graph_str(g, name);
+	c->unit = graph_str(g, unit);
+	c->value = value;
+}
+
+static void id_text(struct strbuf *b, const struct node *n)
+{
+	strbuf_clear(b);
+	strbuf_add(b, n->type->name);
+	for (int i = 0; i < n->type->nfields; i++) {
+		const struct field *f = &n->type->fields[i];
+		struct value v = field_get(f, n->data);
+
+		if (f->key != KEY_SHOWN)
+			continue;
+		strbuf_addc(b, ':');
+		if (!(n->measured & (1ull << i)))
+			strbuf_addc(b, '?');
+		else if (f->type == T_STR)
+			strbuf_add(b, v.str);
+		else
+			strbuf_add_i64(b, v.i64);
+	}
+	if (strcmp(n->ns, "local")) {
+		strbuf_addc(b, '@');
+		strbuf_add(b, n->ns);
+	}
+}
+
+static size_t id_lookup(const struct graph *g, const char *id)
+{
+	const struct graph_private *p = g->priv;
+	uint64_t h = hash_text(id, strlen(id));
+	size_t i;
+
+	for (size_t at = SIZE_MAX; (i = slots_next(&p->ids, h, &at)) != SIZE_MAX;)
+		if (!strcmp(p->id_list.v[i], id))
+			return i;
+	return SIZE_MAX;
+}
+
+/* Give every node added since the last call its id; earlier ids stay as they are. */
+static void ids_make(struct graph *g)
+{
+	struct graph_private *p = g->priv;
+	struct strbuf b = {0};
+
+	for (; p->ids_of < g->nodes.n; p->ids_of++) {
+		size_t base;
+
+		id_text(&b, g->nodes.v[p->ids_of]);
+		base = b.n;
+		for (unsigned k = 2; id_lookup(g, b.s) != SIZE_MAX; k++) {
+			b.n = base;
+			strbuf_addf(&b, "#%u", k);
+		}
+		slots_add(&p->ids, p->ids_of, hash_text(b.s, b.n));
+		vec_push(&p->id_list, arena_strndup(&g->arena, b.s, b.n));
+	}
+	strbuf_done(&b);
+}
+
+const char *graph_node_id(struct graph *g, uint32_t node)
+{
+	assert(node < g->nodes.n);
+	ids_make(g);
+	return g->priv->id_list.v[node];
+}
+
+uint32_t graph_find(struct graph *g, const char *id)
+{
+	size_t i;
+
+	ids_make(g);
+	i = id_lookup(g, id);
+	return i == SIZE_MAX ? NODE_NONE : (uint32_t)i;
+}
+
+/* Counting sort of the edge numbers by one end. */
+static void adjacency_side(const struct graph *g, bool out, uint32_t **ret_list, uint32_t **ret_start)
+{
+	uint32_t *start = mem_alloc((g->nodes.n + 2) * sizeof(*start));
+	uint32_t *list = mem_alloc((g->edges.n + 1) * sizeof(*list));
+
+	for (size_t i = 0; i < g->edges.n; i++)
+		start[(out ? g->edges.v[i]->source : g->edges.v[i]->target) + 2]++;
+	for (size_t i = 2; i < g->nodes.n + 2; i++)
+		start[i] += start[i - 1];
+	for (size_t i = 0; i < g->edges.n; i++)
+		list[start[(out ? g->edges.v[i]->source : g->edges.v[i]->target) + 1]++] = (uint32_t)i;
+	*ret_list = list;
+	*ret_start = start;
+}
+
+static void adjacency_make(struct graph *g)
+{
+	struct graph_private *p = g->priv;
+
+	if (p->out && p->adjacency_of_nodes == g->nodes.n && p->adjacency_of_edges == g->edges.n)
+		return;
+	adjacency_drop(p);
+	adjacency_side(g, true, &p->out, &p->out_start);
+	adjacency_side(g, false, &p->in, &p->in_start);
+	p->adjacency_of_nodes = g->nodes.n;
+	p->adjacency_of_edges = g->edges.n;
+}
+
+struct edge_list graph_out(struct graph *g, uint32_t node)
+{
+	struct graph_private *p = g->priv;
+
+	assert(node < g->nodes.n);
+	adjacency_make(g);
+	return (struct edge_list){p->out + p->out_start[node],
+				  p->out_start[node + 1] - p->out_start[node]};
+}
+
+struct edge_list graph_in(struct graph *g, uint32_t node)
+{
+	struct graph_private *p = g->priv;
+
+	assert(node < g->nodes.n);
+	adjacency_make(g);
+	return (struct edge_list){p->in + p->in_start[node],
+				  p->in_start[node + 1] - p->in_start[node]};
+}

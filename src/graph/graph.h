@@ -1,0 +1,157 @@
+#pragma once
+
+#include "arena.h"
+#include "model.h"
+#include "vec.h"
+
+#define NODE_NONE UINT32_MAX
+
+/** An entity. `data` is the struct of its type; read it with GET() and HAS(), write it with SET(). */
+struct node {
+	const struct type *type;
+	uint64_t measured; /**< bit per field number: the value is known */
+	uint32_t index;	   /**< in graph.nodes */
+	const char *ns;	   /**< host that it belongs to, "local" for the one that wrote the file */
+	const char *extra; /**< JSON object of fields that the registry does not know; NULL: none */
+	uint64_t data[];
+};
+
+/** A directed relation of two entities of the same graph. */
+struct edge {
+	const struct type *type;
+	uint64_t measured;
+	uint32_t index;	 /**< in graph.edges */
+	uint32_t source; /**< index of a node */
+	uint32_t target;
+	bool has_weight;
+	double weight; /**< of the older format; valid if has_weight */
+	const char *extra;
+	uint64_t data[];
+};
+
+#define FIELD_BIT(T, f) (1ull << T##_f_##f)
+#define DATA(T, x)	((struct T *)(void *)(x)->data)
+#define CDATA(T, x)	((const struct T *)(const void *)(x)->data)
+/** Write field @p f of node or edge @p x, which has type @p T, and mark it as measured. */
+#define SET(T, x, f, v) ((void)(DATA(T, x)->f = (v), (x)->measured |= FIELD_BIT(T, f)))
+#define HAS(T, x, f)	(((x)->measured & FIELD_BIT(T, f)) != 0)
+/** Value of a field, meaningful only if HAS() says so (otherwise zero, NULL or an earlier value). */
+#define GET(T, x, f) (CDATA(T, x)->f)
+
+/** Something that a source could not do, or did in a lesser way. */
+struct status {
+	const char *source; /**< "probe sched", "collector proc" */
+	const char *state;  /**< "ok", "reduced", "off" */
+	const char *rung;   /**< how it works: "tp_btf", "fexit", "/proc"; NULL: does not apply */
+	const char *reason; /**< why not better, and what that costs; NULL when ok */
+};
+
+/** Events or reads that were lost, by cause. Zero counts are not kept. */
+struct loss {
+	const char *source;
+	const char *cause; /**< "ring_full", "map_full", "read_fault", "unreadable", … */
+	uint64_t count;
+};
+
+/** What the observation cost. */
+struct cost {
+	const char *name; /**< "cpu", "maps", "rss", "sched_switch" */
+	const char *unit; /**< "ns", "bytes", "runs", "ns/run" */
+	double value;
+};
+
+/** About the observation as a whole. Times that are not known are 0. */
+struct snapshot_meta {
+	uint64_t start_ns;  /**< since 1970 */
+	uint64_t window_ns; /**< length of the observation */
+	uint64_t intervals; /**< transactions in the recording */
+	const char *tool;   /**< program and version that observed; NULL: not known */
+	const char *options;
+	const char *env; /**< JSON object: the older envelope's "env", if the file had one */
+	bool complete;	 /**< the recording was closed in order */
+};
+
+struct graph_private;
+
+/** Entities and relations of one snapshot, all in one arena; freed at once. */
+struct graph {
+	struct arena arena;
+	VEC(struct node *) nodes;
+	VEC(struct edge *) edges;
+	VEC(struct status) status;
+	VEC(struct loss) losses;
+	VEC(struct cost) costs;
+	struct snapshot_meta meta;
+	struct graph_private *priv;
+};
+
+void graph_init(struct graph *g);
+void graph_done(struct graph *g);
+
+/** Interned copy: equal texts have equal addresses. Lives as long as the graph. */
+const char *graph_str(struct graph *g, const char *s);
+const char *graph_strn(struct graph *g, const char *s, size_t n);
+
+/**
+ * Begin an entity: fill it with SET() and hand it to graph_add_node(). String values must come from
+ * graph_str().
+ */
+struct node *graph_new_node(struct graph *g, const struct type *t);
+
+/**
+ * Add a begun entity, or merge it into the one with the same type, namespace and key fields.
+ * @return the entity in the graph; @p draft must not be used any more
+ */
+struct node *graph_add_node(struct graph *g, struct node *draft);
+
+/** As graph_new_node() and graph_add_node(), for relations; @p source and @p target are node indexes. */
+struct edge *graph_new_edge(struct graph *g, const struct type *t, uint32_t source, uint32_t target);
+struct edge *graph_add_edge(struct graph *g, struct edge *draft);
+
+/** Add a relation without fields. */
+static inline struct edge *graph_link(struct graph *g, const struct type *t, uint32_t source,
+				      uint32_t target)
+{
+	return graph_add_edge(g, graph_new_edge(g, t, source, target));
+}
+
+/**
+ * Printed id, such as "process:4711", "socket:TCP:127.0.0.1:80", "process:7@10.0.0.2" for another
+ * host, "process:4711#2" for the second process with that pid. Unique in the graph and stable as long
+ * as nothing is added. All ids are made at the first call after an addition.
+ */
+const char *graph_node_id(struct graph *g, uint32_t node);
+
+/** @return index of the node with that id, or NODE_NONE */
+uint32_t graph_find(struct graph *g, const char *id);
+
+/** Edges of a node: [n] edge indexes, ascending. Built at the first call after an addition. */
+struct edge_list {
+	const uint32_t *v;
+	size_t n;
+};
+struct edge_list graph_out(struct graph *g, uint32_t node);
+struct edge_list graph_in(struct graph *g, uint32_t node);
+
+void graph_add_status(struct graph *g, const char *source, const char *state, const char *rung,
+		      const char *reason);
+void graph_add_loss(struct graph *g, const char *source, const char *cause, uint64_t count);
+void graph_add_cost(struct graph *g, const char *name, const char *unit, double value);
+
+/** One value of a field, for code that treats all fields alike. */
+struct value {
+	enum field_type type;
+	union {
+		bool b;
+		int64_t i64;
+		uint64_t u64;
+		double f64;
+		const char *str; /**< T_STR and T_JSON */
+		uint32_t ref;
+	};
+};
+
+/** Read field @p f of a node's or edge's data. */
+struct value field_get(const struct field *f, const uint64_t *data);
+/** Write it; the value's type must be the field's. The caller sets the measured bit. */
+void field_set(const struct field *f, uint64_t *data, const struct value *v);
