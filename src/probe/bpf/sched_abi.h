@@ -1,0 +1,37 @@
+#pragma once
+
+#include "task_abi.h"
+
+enum sched_flag {
+	SCHED_KTHREAD = 1 << 0, /**< a kernel thread */
+	SCHED_RUNNING = 1 << 1, /**< was on a CPU when it was read */
+	SCHED_EXITED = 1 << 2,	/**< this is its last record: it has ended */
+};
+
+/**
+ * What the programs hand over of one thread: totals since the probe was attached. One clock
+ * (CLOCK_MONOTONIC) for all durations; time in interrupts belongs to the thread they interrupt.
+ */
+struct sched_totals {
+	struct task_ident id;
+	__u64 run_ns;	   /**< on a CPU, the open slice included */
+	__u64 runq_ns;	   /**< runnable but not running: woken or preempted until switched in */
+	__u64 streak_ns;   /**< the part of run_ns spent on `cpu` since it came there last */
+	__u64 voluntary;   /**< switched out because it blocked */
+	__u64 involuntary; /**< switched out while it could have gone on */
+	__u64 migrations;  /**< switched in on another CPU than the time before */
+	__u64 wakeups;	   /**< blocked, woken and switched in again */
+	__u32 cpu;	   /**< where it runs or ran last */
+	__u32 flags;	   /**< SCHED_… */
+	char comm[TASK_COMM_BYTES];
+};
+
+/** Key of the per-CPU share: run time of finished streaks. The value is __u64 ns. */
+struct sched_cpu_key {
+	__u64 start_ns;
+	__u32 tid;
+	__u32 cpu;
+};
+
+_Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16, "ABI");
+_Static_assert(sizeof(struct sched_cpu_key) == 16, "ABI");

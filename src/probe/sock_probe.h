@@ -1,0 +1,51 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "err.h"
+#include "probe.h"
+#include "sock_abi.h"
+
+/* Bytes and messages that sockets really moved, by thread, socket, direction and peer. */
+
+/**
+ * Moved in one interval. When `sock.flags` has SOCK_PEER_UNKNOWN, the peer is not known: it is not
+ * 0.0.0.0. `sock.remote` and `sock.peer_id` are those of the messages where these name one
+ * (sendto(2)), else those of the connection.
+ */
+struct sock_sample {
+	enum sock_dir dir;
+	struct sock_value v;
+};
+
+/** What did not fit in the flow table, by enum sock_proto and direction: totals stay exact. */
+struct sock_rest {
+	uint64_t bytes, msgs;
+};
+
+struct sock_probe;
+
+int sock_probe_open(struct sock_probe **ret, const struct probe_options *o, struct err *e);
+void sock_probe_close(struct sock_probe *p);
+
+/**
+ * Report what moved since the last reading: exact differences, each transfer in exactly one reading.
+ * A thread, a socket, a direction and a peer make one sample.
+ *
+ * @param cb return 0 to go on; anything else ends the reading (the rest of it is lost) and is returned
+ * @return 0, -errno, or what @p cb returned
+ */
+int sock_probe_read(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_sample *s),
+		    void *ctx, struct err *e);
+
+/** TCP connections opened, listening or ended since the last call. @return as sock_probe_read() */
+int sock_probe_events(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_event *ev),
+		      void *ctx, struct err *e);
+
+/** For epoll: readable when events should be fetched before the next tick. -1: there are none. */
+int sock_probe_fd(const struct sock_probe *p);
+
+/** Since open. @param ret [SOCK_PROTO_N][2], second index enum sock_dir */
+void sock_probe_rest(struct sock_probe *p, struct sock_rest ret[SOCK_PROTO_N][2]);
+
+void sock_probe_health(struct sock_probe *p, struct probe_health *ret);
