@@ -1,0 +1,391 @@
+/* The ground-truth workload: known traffic of every kind, and a file that says what it was. */
+#include "truth.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct shared *shared;
+int shared_fd = -1;
+char buf[BUF_BYTES];
+
+#define PAIR(name, over, body) {name, pair_run, over, body##_client, body##_server, false}
+
+const struct case_def cases[] = {
+	PAIR("tcp4", OVER_TCP4, plain),
+	PAIR("tcp6", OVER_TCP6, plain),
+	PAIR("tcpmap", OVER_TCP_MAPPED, plain),
+	PAIR("tcpany", OVER_TCP_ANY, plain),
+	PAIR("unix", OVER_UNIX, plain),
+	PAIR("unixabs", OVER_UNIX_ABS, plain),
+	PAIR("unixseq", OVER_SEQPACKET, dgram),
+	PAIR("tcp4part", OVER_TCP4, partial),
+	PAIR("unixpart", OVER_UNIX, partial),
+	PAIR("tcp4iov", OVER_TCP4, iov),
+	PAIR("tcp6iov", OVER_TCP6, iov),
+	PAIR("unixiov", OVER_UNIX, iov),
+	PAIR("tcp4peek", OVER_TCP4, peek),
+	PAIR("unixpeek", OVER_UNIX, peek),
+	PAIR("tcp4half", OVER_TCP4, half),
+	PAIR("unixhalf", OVER_UNIX, half),
+	PAIR("tcp4rst", OVER_TCP4, reset),
+	PAIR("unixrst", OVER_UNIX, reset),
+	PAIR("tcp4fin", OVER_TCP4, closed),
+	PAIR("unixfin", OVER_UNIX, closed),
+	PAIR("tcp4thr", OVER_TCP4, threads),
+	PAIR("unixthr", OVER_UNIX, threads),
+	PAIR("tcp4file", OVER_TCP4, sendfile),
+	PAIR("tcp6file", OVER_TCP6, sendfile),
+	PAIR("unixfile", OVER_UNIX, sendfile),
+	PAIR("tcp4spl", OVER_TCP4, splice),
+	PAIR("unixspl", OVER_UNIX, splice),
+	{"tcp4blind", pair_run, OVER_TCP4, blind_client, blind_server, true},
+	{"unixblind", pair_run, OVER_UNIX, blind_client, blind_server, true},
+	{"tcp4ring", uring_run, OVER_TCP4, uring_client, uring_server, false},
+	{"unixring", uring_run, OVER_UNIX, uring_client, uring_server, false},
+	{"tcp4sqp", sqpoll_run, OVER_TCP4, sqpoll_client, sqpoll_server, false},
+	{"unixsqp", sqpoll_run, OVER_UNIX, sqpoll_client, sqpoll_server, false},
+	PAIR("udp4", OVER_UDP4, dgram),
+	PAIR("udp6", OVER_UDP6, dgram),
+	PAIR("unixdg", OVER_UNIX_DGRAM, dgram),
+	PAIR("udp4mm", OVER_UDP4, mmsg),
+	PAIR("udp6mm", OVER_UDP6, mmsg),
+	PAIR("unixmm", OVER_UNIX_DGRAM, mmsg),
+	PAIR("udp4trunc", OVER_UDP4, trunc),
+	PAIR("unixtrunc", OVER_UNIX_DGRAM, trunc),
+	{.name = "udp4to", .run = sendto_udp4_run},
+	{.name = "udp6to", .run = sendto_udp6_run},
+	{.name = "udpmapto", .run = sendto_mapped_run},
+	{.name = "unixtopath", .run = sendto_path_run},
+	{.name = "unixtoabs", .run = sendto_abstract_run},
+	{.name = "udpnobody", .run = nobody_run},
+	{.name = "sockpair", .run = sockpair_run},
+	{.name = "sockpairdg", .run = sockpair_dgram_run},
+	{.name = "passtx", .run = pass_sender_run},
+	{.name = "passrx", .run = pass_receiver_run},
+	{.name = "forkshare", .run = fork_share_run},
+	{.name = "prefork", .run = prefork_run},
+	{.name = "reuseport", .run = reuseport_run},
+	{.name = "exec", .run = exec_run},
+	{.name = "shorttcp", .run = short_tcp_run},
+	{.name = "shortudp", .run = short_udp_run},
+	{.name = "self", .run = self_run},
+	{.name = "sameports", .run = same_ports_run},
+	{.name = "veth", .run = veth_run},
+	{.name = "refused", .run = refused_run},
+	{"nodata", pair_run, OVER_TCP4, nodata, nodata, false},
+};
+
+const int ncases = sizeof(cases) / sizeof(cases[0]);
+_Static_assert(sizeof(cases) / sizeof(cases[0]) <= MAX_CASES, "room for each case");
+
+static const char usage[] =
+	"usage: truth [--case NAME]... [--scale N] [--out FILE] [--wait-start] [--hold SEC] [--list]\n"
+	"Make known traffic, and write what it was as JSON to FILE (default: standard output).\n"
+	"--wait-start: open the connections, print \"ready\", go on after SIGUSR1\n";
+
+static void map_shared(void)
+{
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, shared_fd, 0);
+	if (shared == MAP_FAILED) {
+		shared = NULL;
+		die("map the shared counters");
+	}
+}
+
+static void init_shared(void)
+{
+	shared_fd = memfd_create("truth", MFD_CLOEXEC);
+	if (shared_fd < 0 || ftruncate(shared_fd, sizeof(*shared)) < 0)
+		die("make the shared counters");
+	map_shared();
+	shared->scale = 1;
+	shared->hold_s = 0.3;
+	shared->main_pid = getpid();
+	sem_init(&shared->ready, 1, 0);
+	sem_init(&shared->go, 1, 0);
+	for (int i = 0; i < ncases; i++) {
+		struct tcase *c = &shared->cases[i];
+
+		c->index = i;
+		sem_init(&c->ready, 1, 0);
+		sem_init(&c->start, 1, 0);
+		sem_init(&c->done, 1, 0);
+		sem_init(&c->release, 1, 0);
+		for (int k = 0; k < MAX_ADDRS; k++)
+			sem_init(&c->addrs[k].known, 1, 0);
+		for (int k = 0; k < MAX_STEPS; k++)
+			sem_init(&c->step[k], 1, 0);
+	}
+}
+
+static void select_case(const char *name)
+{
+	for (int i = 0; i < ncases; i++) {
+		if (strcmp(cases[i].name, name))
+			continue;
+		shared->cases[i].selected = true;
+		return;
+	}
+	errno = ENOENT;
+	die("case '%s'", name);
+}
+
+static void make_dir(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	snprintf(shared->dir, sizeof(shared->dir), "%s/truth.XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(shared->dir))
+		die("make a temporary folder");
+}
+
+/* Bound sockets are all that lies there. */
+static void remove_dir(void)
+{
+	char path[128];
+
+	for (int i = 0; i < ncases; i++) {
+		for (int k = 0; k < MAX_ADDRS; k++) {
+			snprintf(path, sizeof(path), "%s/%s.%d", shared->dir, cases[i].name, k);
+			unlink(path);
+		}
+	}
+	rmdir(shared->dir);
+}
+
+static void start_cases(void)
+{
+	for (int i = 0; i < ncases; i++) {
+		struct tcase *c = &shared->cases[i];
+
+		if (!c->selected)
+			continue;
+		fflush(NULL);
+		c->runner = fork();
+		if (c->runner < 0)
+			die("fork");
+		if (c->runner)
+			continue;
+		role_enter(c, -1);
+		cases[i].run(c);
+		_exit(0);
+	}
+}
+
+static int count_selected(void)
+{
+	int n = 0;
+
+	for (int i = 0; i < ncases; i++)
+		n += shared->cases[i].selected;
+	return n;
+}
+
+static bool reap_cases(void)
+{
+	bool good = true;
+	int status;
+	pid_t pid;
+
+	while ((pid = wait(&status)) > 0 || errno == EINTR) {
+		for (int i = 0; pid > 0 && i < ncases; i++) {
+			if (shared->cases[i].runner != pid || status == 0)
+				continue;
+			fprintf(stderr, "truth: case %s failed\n", cases[i].name);
+			good = false;
+		}
+	}
+	return good && !atomic_load(&shared->failed);
+}
+
+static const char *kind_name(enum kind k)
+{
+	static const char *const names[] = {"tcp", "udp", "unix"};
+
+	return names[k];
+}
+
+static void print_flow(FILE *out, const struct tcase *c, const struct flow *f, const char **sep)
+{
+	const struct role *src = &c->roles[f->src], *dst = f->dst < 0 ? NULL : &c->roles[f->dst];
+
+	if (!f->messages_sent && !f->messages_received)
+		return;
+	fprintf(out, "%s\n    {\"case\": \"%s\", \"source_pid\": %d, ", *sep, cases[c->index].name,
+		(int)src->pid);
+	if (dst)
+		fprintf(out, "\"target_pid\": %d, ", (int)dst->pid);
+	else
+		fprintf(out, "\"target_pid\": null, \"external\": \"%s\", ", f->external);
+	fprintf(out,
+		"\"kind\": \"%s\", \"bytes_sent\": %ju, \"messages_sent\": %ju, \"bytes_received\": %ju, "
+		"\"messages_received\": %ju, \"source_name\": \"%s\", \"target_name\": \"%s\"%s}",
+		kind_name(f->kind), (uintmax_t)f->bytes_sent, (uintmax_t)f->messages_sent,
+		(uintmax_t)f->bytes_received, (uintmax_t)f->messages_received, src->name,
+		dst ? dst->name : "", f->blind_receive ? ", \"blind\": [\"receive\"]" : "");
+	*sep = ",";
+}
+
+static void print_processes(FILE *out)
+{
+	fprintf(out, "{\n  \"scale\": %u,\n  \"processes\": [\n    ", shared->scale);
+	fprintf(out, "{\"pid\": %d, \"name\": \"truth\", \"role\": \"main\"}", (int)shared->main_pid);
+	for (int i = 0; i < ncases; i++) {
+		const struct tcase *c = &shared->cases[i];
+
+		if (c->runner)
+			fprintf(out, ",\n    {\"pid\": %d, \"name\": \"%.11s.run\", \"role\": \"runner\"}",
+				(int)c->runner, cases[i].name);
+		for (int k = 0; k < c->nroles; k++)
+			fprintf(out, ",\n    {\"pid\": %d, \"name\": \"%s\", \"role\": \"%s\"}",
+				(int)c->roles[k].pid, c->roles[k].name,
+				strchr(c->roles[k].name, '.') + 1);
+	}
+	fprintf(out, "\n  ],\n");
+}
+
+static void print_truth(FILE *out)
+{
+	const char *sep = "";
+
+	print_processes(out);
+	fprintf(out, "  \"cases\": [");
+	for (int i = 0; i < ncases; i++) {
+		if (!shared->cases[i].selected || shared->cases[i].skipped[0])
+			continue;
+		fprintf(out, "%s\"%s\"", sep, cases[i].name);
+		sep = ", ";
+	}
+	fprintf(out, "],\n  \"flows\": [");
+	sep = "";
+	for (int i = 0; i < ncases; i++)
+		for (int k = 0; k < shared->cases[i].nflows; k++)
+			print_flow(out, &shared->cases[i], &shared->cases[i].flows[k], &sep);
+	fprintf(out, "\n  ],\n  \"skipped\": [");
+	sep = "";
+	for (int i = 0; i < ncases; i++) {
+		if (!shared->cases[i].skipped[0])
+			continue;
+		fprintf(out, "%s\n    {\"case\": \"%s\", \"reason\": \"%s\"}", sep, cases[i].name,
+			shared->cases[i].skipped);
+		sep = ",";
+	}
+	fprintf(out, "\n  ]\n}\n");
+}
+
+static int write_truth(const char *path)
+{
+	FILE *out = path ? fopen(path, "w") : stdout;
+
+	if (!out) {
+		fprintf(stderr, "truth: write '%s': %s\n", path, strerror(errno));
+		return 1;
+	}
+	print_truth(out);
+	if (fflush(out) || ferror(out) || (path && fclose(out))) {
+		fprintf(stderr, "truth: write '%s': %s\n", path ? path : "-", strerror(errno));
+		return 1;
+	}
+	return 0;
+}
+
+/* exec case: argv is truth --after-exec CASE SOCKET MAP. */
+static void after_exec(char **argv)
+{
+	int index = atoi(argv[2]);
+
+	shared_fd = atoi(argv[4]);
+	map_shared();
+	if (index < 0 || index >= ncases) {
+		errno = EINVAL;
+		die("case number");
+	}
+	exec_continue(&shared->cases[index], CLI, atoi(argv[3]));
+}
+
+static void list_cases(void)
+{
+	for (int i = 0; i < ncases; i++)
+		puts(cases[i].name);
+}
+
+static int play(bool wait_start, const char *out)
+{
+	sigset_t usr1;
+	int n, sig;
+	bool good;
+
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &usr1, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	if (!count_selected())
+		for (int i = 0; i < ncases; i++)
+			shared->cases[i].selected = true;
+	n = count_selected();
+	make_dir();
+	start_cases();
+	for (int i = 0; i < n; i++)
+		sem_take(&shared->ready);
+	if (wait_start) {
+		puts("ready");
+		fflush(stdout);
+		sigwait(&usr1, &sig);
+	}
+	for (int i = 0; i < n; i++)
+		sem_post(&shared->go);
+	good = reap_cases();
+	remove_dir();
+	return good ? write_truth(out) : 1;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"case", required_argument, NULL, 'c'}, {"scale", required_argument, NULL, 's'},
+		{"out", required_argument, NULL, 'o'},	{"wait-start", no_argument, NULL, 'w'},
+		{"hold", required_argument, NULL, 'h'}, {"list", no_argument, NULL, 'l'},
+		{0},
+	};
+	const char *out = NULL;
+	bool wait_start = false;
+	int opt;
+
+	if (argc == 5 && !strcmp(argv[1], "--after-exec"))
+		after_exec(argv);
+	init_shared();
+	for (unsigned i = 0; i < sizeof(buf); i++)
+		buf[i] = 'a' + i % 23;
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (opt == 'c') {
+			select_case(optarg);
+		} else if (opt == 's' && atoi(optarg) > 0) {
+			shared->scale = atoi(optarg);
+		} else if (opt == 'o') {
+			out = optarg;
+		} else if (opt == 'w') {
+			wait_start = true;
+		} else if (opt == 'h' && atof(optarg) >= 0) {
+			shared->hold_s = atof(optarg);
+		} else if (opt == 'l') {
+			list_cases();
+			return 0;
+		} else {
+			fputs(usage, stderr);
+			return 2;
+		}
+	}
+	if (optind < argc) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	return play(wait_start, out);
+}
