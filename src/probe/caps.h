@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum cap_state { CAP_NOT_ASKED = 0, CAP_PRESENT, CAP_ABSENT };
@@ -25,5 +26,8 @@ extern const size_t ncaps;
  */
 enum cap_state cap_check(size_t i, const char **ret_why);
 
+/** Whether capability @p name is there. An unknown name is a bug. */
+bool cap_has(const char *name);
+
 /** As cap_check() by name; an unknown name is a bug. */
-int cap_has(const char *name);
+enum cap_state cap_check_name(const char *name, const char **ret_why);

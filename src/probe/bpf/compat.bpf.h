@@ -1,0 +1,38 @@
+#pragma once
+
+/* Members that kernels from 5.10 on name differently, and accessors that hide it. */
+
+#include "kernel_types.bpf.h"
+#include "task_abi.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* task_struct.__state: `volatile long state` before v5.14 (2f064a59a11f). */
+struct task_struct___new_state {
+	unsigned int __state;
+};
+
+struct task_struct___old_state {
+	long state;
+};
+
+#pragma clang attribute pop
+
+/* Read with bpf_core_read, so that the same body serves raw_tp, where pointers are not trusted. */
+static __always_inline u32 task_state(const struct task_struct *t)
+{
+	const struct task_struct___new_state *n = (const void *)t;
+	const struct task_struct___old_state *o = (const void *)t;
+
+	if (bpf_core_field_exists(n->__state))
+		return BPF_CORE_READ(n, __state);
+	return BPF_CORE_READ(o, state);
+}
+
+static __always_inline void task_ident_read(struct task_ident *id, const struct task_struct *t)
+{
+	id->tid = BPF_CORE_READ(t, pid);
+	id->tgid = BPF_CORE_READ(t, tgid);
+	id->start_ns = BPF_CORE_READ(t, start_boottime);
+	id->leader_start_ns = BPF_CORE_READ(t, group_leader, start_boottime);
+}

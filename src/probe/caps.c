@@ -1,0 +1,256 @@
+/* What this host and these privileges allow: asked once each, and explained by `doctor`. */
+#include "caps.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/capability.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "cgroup_root.h"
+#include "cleanup.h"
+#include "libbpf_log.h"
+
+static int because(char *why, size_t size, const char *what, int error)
+{
+	snprintf(why, size, "%s: %s", what, strerror(error));
+	return 0;
+}
+
+static int probe_btf(char *why, size_t size)
+{
+	const char *path = "/sys/kernel/btf/vmlinux";
+
+	return access(path, R_OK) ? because(why, size, path, errno) : 1;
+}
+
+static int has_capability(unsigned bit, char *why, size_t size)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {};
+
+	if (syscall(SYS_capget, &head, data))
+		return because(why, size, "capget", errno);
+	if (data[bit / 32].effective & 1u << bit % 32)
+		return 1;
+	snprintf(why, size, "not among the effective capabilities of this process");
+	return 0;
+}
+
+static int probe_cap_bpf(char *why, size_t size)
+{
+	return has_capability(CAP_BPF, why, size) || has_capability(CAP_SYS_ADMIN, why, size);
+}
+
+static int probe_cap_perfmon(char *why, size_t size)
+{
+	return has_capability(CAP_PERFMON, why, size) || has_capability(CAP_SYS_ADMIN, why, size);
+}
+
+static int probe_cap_sys_admin(char *why, size_t size)
+{
+	return has_capability(CAP_SYS_ADMIN, why, size);
+}
+
+static int has_btf_id(const char *name, enum bpf_attach_type type, char *why, size_t size)
+{
+	int rc = libbpf_find_vmlinux_btf_id(name, type);
+
+	return rc > 0 ? 1 : because(why, size, name, -rc);
+}
+
+/* Loads and attaches an empty program of type tracing to @name, then takes it away. */
+static int try_tracing(const char *name, enum bpf_attach_type type, char *why, size_t size)
+{
+	static const struct bpf_insn insns[] = {
+		{.code = 0xb7}, /* r0 = 0 */
+		{.code = 0x95}, /* exit */
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
+	int id = libbpf_find_vmlinux_btf_id(name, type);
+
+	if (id < 0)
+		return because(why, size, name, -id);
+	opts.attach_btf_id = id;
+	CLEANUP_CLOSE int prog =
+		bpf_prog_load(BPF_PROG_TYPE_TRACING, "witty_try", "GPL", insns, 2, &opts);
+	if (prog < 0)
+		return because(why, size, "load", errno);
+	CLEANUP_CLOSE int link = bpf_raw_tracepoint_open(NULL, prog);
+	return link < 0 ? because(why, size, "attach", errno) : 1;
+}
+
+static int probe_tp_btf(char *why, size_t size)
+{
+	return try_tracing("sched_switch", BPF_TRACE_RAW_TP, why, size);
+}
+
+static int probe_fentry(char *why, size_t size)
+{
+	return try_tracing("bpf_fentry_test1", BPF_TRACE_FENTRY, why, size);
+}
+
+static int probe_kprobe(char *why, size_t size)
+{
+	const char *path = "/sys/bus/event_source/devices/kprobe/type";
+
+	return access(path, R_OK) ? because(why, size, path, errno) : 1;
+}
+
+static int probe_sock_length(char *why, size_t size)
+{
+	return has_btf_id("sock_send_length", BPF_TRACE_RAW_TP, why, size);
+}
+
+static int probe_iter(char *why, size_t size)
+{
+	return has_btf_id("task_file", BPF_TRACE_ITER, why, size);
+}
+
+static int has_map_type(enum bpf_map_type type, char *why, size_t size)
+{
+	int rc = libbpf_probe_bpf_map_type(type, NULL);
+
+	if (rc > 0)
+		return 1;
+	return rc ? because(why, size, "create map", -rc)
+		  : (snprintf(why, size, "map type not supported by this kernel"), 0);
+}
+
+static int probe_task_storage(char *why, size_t size)
+{
+	/* For tracing programs since v5.12 (a10787e6d58c). */
+	return has_map_type(BPF_MAP_TYPE_TASK_STORAGE, why, size);
+}
+
+static int probe_ringbuf(char *why, size_t size)
+{
+	return has_map_type(BPF_MAP_TYPE_RINGBUF, why, size);
+}
+
+static int probe_cgroup_sock_addr(char *why, size_t size)
+{
+	CLEANUP_CLOSE int fd = cgroup_root_open();
+
+	return fd < 0 ? because(why, size, "mount point of cgroup2", -fd) : 1;
+}
+
+static int probe_pmu(char *why, size_t size)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_HARDWARE,
+				       .size = sizeof(attr),
+				       .config = PERF_COUNT_HW_CPU_CYCLES};
+	CLEANUP_CLOSE int fd =
+		(int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? because(why, size, "perf_event_open of CPU cycles", errno) : 1;
+}
+
+static int probe_bpf_stats(char *why, size_t size)
+{
+	const char *path = "/proc/sys/kernel/bpf_stats_enabled";
+	CLEANUP_FCLOSE FILE *f = fopen(path, "re");
+	int on = 0;
+
+	if (!f || fscanf(f, "%d", &on) != 1)
+		return because(why, size, path, errno);
+	if (!on)
+		snprintf(why, size, "off");
+	return on;
+}
+
+static int probe_kptr(char *why, size_t size)
+{
+	const char *path = "/proc/sys/kernel/kptr_restrict";
+	CLEANUP_FCLOSE FILE *f = fopen(path, "re");
+	int level = 0;
+
+	if (!f || fscanf(f, "%d", &level) != 1)
+		return because(why, size, path, errno);
+	if (level < 2)
+		return 1;
+	snprintf(why, size, "kernel.kptr_restrict is %d", level);
+	return 0;
+}
+
+const struct cap caps[] = {
+	{"btf", "types of the running kernel, which all BPF programs need",
+	 "no BPF probe works: only /proc and /sys are read",
+	 "a kernel with CONFIG_DEBUG_INFO_BTF=y", probe_btf},
+	{"cap_bpf", "loading BPF programs and maps", "no BPF probe works",
+	 "run as root, or setcap cap_bpf,cap_perfmon+ep", probe_cap_bpf},
+	{"cap_perfmon", "attaching BPF programs to tracepoints and functions", "no BPF probe works",
+	 "run as root, or setcap cap_bpf,cap_perfmon+ep", probe_cap_perfmon},
+	{"cap_sys_admin", "iterators over all tasks and files, destination of unconnected UDP",
+	 "open files come from /proc, some UDP peers stay unknown", "run as root",
+	 probe_cap_sys_admin},
+	{"tp_btf", "scheduler and socket hooks at the lowest cost",
+	 "scheduling is measured at about three times the cost; no bytes of sockets", "kernel 5.5",
+	 probe_tp_btf},
+	{"fentry", "hooks on functions where there is no tracepoint",
+	 "on kernels before 6.3 socket bytes come from kprobes, at a higher cost",
+	 "a kernel with CONFIG_FUNCTION_TRACER=y and BPF trampolines", probe_fentry},
+	{"kprobe", "hooks on functions where neither tracepoint nor fentry works",
+	 "nothing, unless sock_length and fentry are missing too", "a kernel with CONFIG_KPROBES=y",
+	 probe_kprobe},
+	{"sock_length", "bytes of every socket from one tracepoint",
+	 "socket bytes need fentry or kprobe", "kernel 6.3", probe_sock_length},
+	{"iter", "all tasks and open files of all namespaces in one pass",
+	 "/proc is read instead, slower, and other network namespaces only in part",
+	 "kernel 5.8 and CAP_SYS_ADMIN", probe_iter},
+	{"task_storage", "state of a thread without a hash map", "scheduling is measured at more cost",
+	 "kernel 5.12", probe_task_storage},
+	{"ringbuf", "events of processes and connections", "short-lived processes may be missed",
+	 "kernel 5.8", probe_ringbuf},
+	{"cgroup_sock_addr", "the peer of unconnected UDP messages",
+	 "peers of unconnected UDP sockets are unknown",
+	 "mount -t cgroup2 none /sys/fs/cgroup/unified", probe_cgroup_sock_addr},
+	{"pmu", "cycles, instructions and cache misses of threads", "no hardware counters",
+	 "a machine, or a virtual machine with a PMU (QEMU: -cpu host,pmu=on)", probe_pmu},
+	{"bpf_stats", "run time of the probes themselves", "the cost of the probes is not shown",
+	 "sysctl kernel.bpf_stats_enabled=1", probe_bpf_stats},
+	{"kptr", "names of kernel functions in stacks", "kernel stacks show numbers",
+	 "sysctl kernel.kptr_restrict=1", probe_kptr},
+};
+
+const size_t ncaps = sizeof(caps) / sizeof(caps[0]);
+
+enum cap_state cap_check(size_t i, const char **ret_why)
+{
+	/* Facts of the host, asked once for the process. */
+	static enum cap_state states[sizeof(caps) / sizeof(caps[0])];
+	static char whys[sizeof(caps) / sizeof(caps[0])][160];
+
+	assert(i < ncaps);
+	if (states[i] == CAP_NOT_ASKED) {
+		libbpf_log_init();
+		states[i] = caps[i].probe(whys[i], sizeof(whys[i])) > 0 ? CAP_PRESENT : CAP_ABSENT;
+		if (states[i] == CAP_PRESENT)
+			whys[i][0] = '\0';
+	}
+	if (ret_why)
+		*ret_why = whys[i];
+	return states[i];
+}
+
+enum cap_state cap_check_name(const char *name, const char **ret_why)
+{
+	size_t i = 0;
+
+	while (i < ncaps && strcmp(caps[i].name, name))
+		i++;
+	return cap_check(i, ret_why);
+}
+
+bool cap_has(const char *name)
+{
+	return cap_check_name(name, NULL) == CAP_PRESENT;
+}

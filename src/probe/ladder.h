@@ -1,0 +1,97 @@
+#pragma once
+
+#include <bpf/libbpf.h>
+
+#include "err.h"
+#include "probe.h"
+
+/* Private to the layer: choosing, loading and attaching programs, rung by rung. */
+
+#define LADDER_RUNGS 3
+#define LADDER_PROGS 20
+
+/** One way to serve a hook: programs that are attached together. A program whose target this kernel
+ * does not have is left out; the rung is usable when one of them is left. */
+struct rung {
+	const char *name; /**< tp_btf, raw_tp, fexit, kprobe, iter, cgroup: tells how it is tested */
+	const char *progs[LADDER_PROGS]; /**< NULL-terminated when shorter */
+};
+
+struct hook_def {
+	const char *name;
+	const char *missing; /**< what is unknown without it */
+	bool needed;	     /**< the probe is useless without it */
+	struct rung rungs[LADDER_RUNGS]; /**< best first; an empty name ends the list */
+};
+
+struct ladder_hook {
+	const struct hook_def *def;
+	int rung; /**< -1: none */
+	unsigned failed; /**< bit per rung */
+	char why[160];
+	struct bpf_link *links[LADDER_PROGS];
+	struct bpf_program *progs[LADDER_PROGS];
+	size_t nprogs;
+};
+
+struct ladder {
+	const char *probe;
+	const struct probe_options *options;
+	struct ladder_hook hooks[PROBE_HOOKS];
+	size_t nhooks;
+	struct bpf_object *obj;
+	int cgroup_fd; /**< cgroup v2 root, -1: not open */
+};
+
+/** Prepares the object just opened: what depends on the choice of rungs; sizes maps. */
+typedef int (*ladder_prepare)(void *ctx, struct bpf_object *obj, const struct ladder *l,
+			      struct err *e);
+
+void ladder_init(struct ladder *l, const char *probe, const struct hook_def *defs, size_t ndefs,
+		 const struct probe_options *o);
+
+/**
+ * Open, load and attach @p elf, going down a rung of a hook whenever one fails.
+ *
+ * @return 0 with l->obj loaded; else nothing is left open
+ */
+int ladder_load(struct ladder *l, const void *elf, size_t size, ladder_prepare prepare, void *ctx,
+		struct err *e);
+void ladder_done(struct ladder *l);
+
+/** Name of the rung in use for hook @p name, "none" when it is not served. */
+const char *ladder_rung(const struct ladder *l, const char *name);
+
+/** Fills all but the notes; reads the map "health" of the object. */
+void ladder_health(const struct ladder *l, struct probe_health *ret);
+
+/** File descriptor of a map of the loaded object, < 0: no such map. */
+int ladder_map_fd(const struct ladder *l, const char *name);
+
+/** Map the programs' global variables into this process; @p ret is for ladder_globals_done(). */
+int ladder_globals(const struct ladder *l, const char *map, void **ret, struct err *e);
+void ladder_globals_done(void *globals);
+
+/** Threads that the host runs now (from /proc/loadavg), or what @p o says. */
+uint32_t probe_max_tasks(const struct probe_options *o);
+
+/**
+ * Two maps behind one: BPF programs use the inner map that is in slot 0 of the outer one. Putting
+ * the other in makes the kernel wait until no program uses the first any more
+ * (maybe_wait_bpf_programs, since v4.20, 1ae80cf31938), so what is drained then is complete.
+ */
+struct swap_map {
+	int outer, inner[2];
+	int current; /**< index of the one that programs use */
+	size_t key_size, value_size;
+	uint32_t max_entries;
+	void *keys, *values, *next; /**< room for one batch */
+};
+
+int swap_map_init(struct swap_map *m, const struct ladder *l, const char *outer, const char *inner0,
+		  const char *inner1, struct err *e);
+void swap_map_done(struct swap_map *m);
+
+/** Switch and hand every entry to @p cb; the drained map is empty afterwards, whatever cb returns. */
+int swap_map_drain(struct swap_map *m, int (*cb)(void *ctx, const void *key, const void *value),
+		   void *ctx, struct err *e);
