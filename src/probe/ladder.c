@@ -50,7 +50,7 @@ static bool has_target(const char *section)
 
 static const char *rung_cap(const char *rung)
 {
-	if (!strcmp(rung, "fexit"))
+	if (!strcmp(rung, "fexit") || !strcmp(rung, "fentry"))
 		return "fentry";
 	if (!strcmp(rung, "kprobe"))
 		return "kprobe";

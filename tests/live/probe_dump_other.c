@@ -1,11 +1,105 @@
 /* The parts of probe_dump that print sockets, processes, open files and capabilities. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
 
 #include "caps.h"
 #include "err.h"
 #include "probe_dump.h"
+#include "sock_probe.h"
+
+static const char *proto_name(uint8_t proto)
+{
+	static const char *const names[] = {"other",	   "tcp",	 "udp", "unix_stream",
+					    "unix_dgram", "unix_seqpacket", "inet"};
+
+	return proto < SOCK_PROTO_N ? names[proto] : "?";
+}
+
+static void print_sock(const struct sock_facts *f)
+{
+	char local[INET6_ADDRSTRLEN] = "-", remote[INET6_ADDRSTRLEN] = "-";
+
+	if (f->family == AF_INET || f->family == AF_INET6) {
+		inet_ntop(f->family, f->local.addr, local, sizeof(local));
+		if (!(f->flags & SOCK_PEER_UNKNOWN))
+			inet_ntop(f->family, f->remote.addr, remote, sizeof(remote));
+	}
+	printf(" proto=%s family=%u type=%u sk=%" PRIu64 " peer=%" PRIu64 " ino=%" PRIu64
+	       " peer_ino=%" PRIu64 " netns=%u flags=%u local=%s/%u remote=%s/%u",
+	       proto_name(f->proto), f->family, f->type, (uint64_t)f->sk_id, (uint64_t)f->peer_id,
+	       (uint64_t)f->ino, (uint64_t)f->peer_ino, f->netns, f->flags, local, f->local.port,
+	       remote, f->remote.port);
+}
+
+static void print_tcp(const struct sock_tcp *t)
+{
+	printf(" state=%u srtt_us=%u retrans=%u acked=%" PRIu64 " received=%" PRIu64 " copied=%u",
+	       t->state, t->srtt_us, t->total_retrans, (uint64_t)t->bytes_acked,
+	       (uint64_t)t->bytes_received, t->copied_seq);
+}
+
+static int on_flow(void *ctx, const struct sock_sample *s)
+{
+	printf("flow dir=%s tid=%u tgid=%u comm=%.16s bytes=%" PRIu64 " msgs=%" PRIu64,
+	       s->dir == SOCK_SENT ? "sent" : "received", s->v.task.tid, s->v.task.tgid, s->v.comm,
+	       (uint64_t)s->v.bytes, (uint64_t)s->v.msgs);
+	print_sock(&s->v.sock);
+	if (s->v.sock.proto == SOCK_PROTO_TCP)
+		print_tcp(&s->v.tcp);
+	printf("\n");
+	return 0;
+}
+
+static int on_sock_event(void *ctx, const struct sock_event *ev)
+{
+	printf("state old=%u new=%u active=%u", ev->old_state, ev->new_state, ev->active);
+	print_sock(&ev->sock);
+	print_tcp(&ev->tcp);
+	printf("\n");
+	return 0;
+}
+
+/* @return whether time is left after this second */
+static bool wait_second(double left)
+{
+	usleep((useconds_t)((left < 1 ? left : 1) * 1e6));
+	return left > 1;
+}
+
+static int dump_sock(double seconds, const struct probe_options *o, struct err *e)
+{
+	struct sock_rest rest[SOCK_PROTO_N][2];
+	struct sock_probe *p;
+	struct probe_health h;
+	bool more = true;
+	int rc = sock_probe_open(&p, o, e);
+
+	if (rc)
+		return rc;
+	dump_ready();
+	for (double left = seconds; more && !rc; left -= 1) {
+		more = wait_second(left);
+		rc = sock_probe_read(p, on_flow, NULL, e);
+		if (!rc && sock_probe_fd(p) >= 0)
+			rc = sock_probe_events(p, on_sock_event, NULL, e);
+		fflush(stdout);
+	}
+	sock_probe_rest(p, rest);
+	for (int i = 0; i < SOCK_PROTO_N * 2; i++)
+		if (rest[i / 2][i % 2].msgs)
+			printf("rest proto=%s dir=%d bytes=%" PRIu64 " msgs=%" PRIu64 "\n",
+			       proto_name((uint8_t)(i / 2)), i % 2, rest[i / 2][i % 2].bytes,
+			       rest[i / 2][i % 2].msgs);
+	sock_probe_health(p, &h);
+	dump_health(&h);
+	sock_probe_close(p);
+	return rc;
+}
 
 static int dump_caps(void)
 {
@@ -22,5 +116,7 @@ int dump_other(const char *what, double seconds, const struct probe_options *o, 
 {
 	if (!strcmp(what, "caps"))
 		return dump_caps();
+	if (!strcmp(what, "sock"))
+		return dump_sock(seconds, o, e);
 	return err_msg(e, -EINVAL, "no probe '%s'", what);
 }

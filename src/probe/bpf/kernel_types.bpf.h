@@ -237,6 +237,11 @@ struct socket {
 	struct sock *sk;
 };
 
+struct socket_alloc {
+	struct socket socket;
+	struct inode vfs_inode;
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {

@@ -1,0 +1,204 @@
+/* Reads what sockets moved, interval by interval, and the events of TCP connections. */
+#include "sock_probe.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+
+#include "cgroup_root.h"
+#include "ladder.h"
+#include "mem.h"
+#include "sock.skel.h"
+
+static const struct hook_def hooks[] = {
+	{"send", "bytes that sockets send", true,
+	 {{"tp_btf", {"send_btf"}},
+	  {"fexit",
+	   {"tcp_sendmsg_fexit", "tcp_sendpage_fexit", "udp_sendmsg_fexit", "udpv6_sendmsg_fexit",
+	    "unix_stream_sendmsg_fexit", "unix_stream_sendpage_fexit",
+	    "unix_dgram_sendmsg_fexit"}}}},
+	{"recv", "bytes that sockets receive", true,
+	 {{"tp_btf", {"recv_btf"}},
+	  {"fexit",
+	   {"tcp_recvmsg_fexit", "tcp_splice_read_fexit", "udp_recvmsg_fexit",
+	    "udpv6_recvmsg_fexit", "unix_stream_recvmsg_fexit", "unix_stream_splice_read_fexit",
+	    "unix_dgram_recvmsg_fexit"}}}},
+	{"udp_peer", "the peer of UDP sockets that are not connected", false,
+	 {{"cgroup", {"udp_send4", "udp_send6", "udp_recv4", "udp_recv6"}}}},
+	{"unix_peer", "the receiver of datagrams from Unix sockets that are not connected", false,
+	 {{"tp_btf", {"unix_ready_btf"}}, {"fentry", {"unix_ready_fentry"}}}},
+	{"state", "connections that open and end between two readings", false,
+	 {{"tp_btf", {"state_btf"}}}},
+};
+
+struct sock_probe {
+	struct ladder ladder;
+	struct swap_map flows;
+	struct ring_buffer *ring;
+	uint32_t max_flows;
+	int (*event_cb)(void *ctx, const struct sock_event *ev); /* while events are fetched */
+	void *event_ctx;
+	int event_rc;
+};
+
+static int on_event(void *ctx, void *data, size_t size)
+{
+	struct sock_probe *p = ctx;
+
+	if (size >= sizeof(struct sock_event) && p->event_cb && !p->event_rc)
+		p->event_rc = p->event_cb(p->event_ctx, data);
+	return 0;
+}
+
+struct delivery {
+	int (*cb)(void *ctx, const struct sock_sample *s);
+	void *ctx;
+};
+
+static int on_flow(void *ctx, const void *key, const void *value)
+{
+	const struct delivery *d = ctx;
+	struct sock_sample s;
+	struct sock_key k;
+
+	memcpy(&k, key, sizeof(k));
+	memcpy(&s.v, value, sizeof(s.v));
+	s.dir = k.dir;
+	return d->cb(d->ctx, &s);
+}
+
+int sock_probe_read(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_sample *s),
+		    void *ctx, struct err *e)
+{
+	struct delivery d = {cb, ctx};
+
+	return swap_map_drain(&p->flows, on_flow, &d, e);
+}
+
+int sock_probe_events(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_event *ev),
+		      void *ctx, struct err *e)
+{
+	int rc;
+
+	if (!strcmp(ladder_rung(&p->ladder, "state"), "none"))
+		return err_msg(e, -ENOTSUP, "no events of connections on this kernel");
+	p->event_cb = cb;
+	p->event_ctx = ctx;
+	p->event_rc = 0;
+	rc = ring_buffer__consume(p->ring);
+	p->event_cb = NULL;
+	if (rc < 0)
+		return err_set(e, rc, "ring buffer of probe 'sock'");
+	return p->event_rc;
+}
+
+int sock_probe_fd(const struct sock_probe *p)
+{
+	return strcmp(ladder_rung(&p->ladder, "state"), "none") ? ring_buffer__epoll_fd(p->ring) : -1;
+}
+
+void sock_probe_rest(struct sock_probe *p, struct sock_rest ret[SOCK_PROTO_N][2])
+{
+	int fd = ladder_map_fd(&p->ladder, "rests");
+
+	memset(ret, 0, sizeof(struct sock_rest[SOCK_PROTO_N][2]));
+	for (uint32_t i = 0; i < SOCK_PROTO_N * 2; i++)
+		bpf_map_lookup_elem(fd, &i, &ret[i / 2][i % 2]);
+}
+
+/* ec095263a965 (v5.19) took the argument `noblock` away: six arguments before, five since. */
+static bool recv_has_noblock(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	const struct btf_type *t;
+	bool has;
+	int id;
+
+	if (!btf)
+		return false;
+	id = btf__find_by_name_kind(btf, "tcp_recvmsg", BTF_KIND_FUNC);
+	t = id > 0 ? btf__type_by_id(btf, (unsigned)id) : NULL;
+	t = t ? btf__type_by_id(btf, t->type) : NULL;
+	has = t && btf_is_func_proto(t) && btf_vlen(t) == 6;
+	btf__free(btf);
+	return has;
+}
+
+static void size_map(struct bpf_object *obj, const char *name, uint32_t n)
+{
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(obj, name), n);
+}
+
+static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, struct err *e)
+{
+	struct sock_probe *p = ctx;
+	struct bpf_map *rodata = bpf_object__find_map_by_name(obj, "sock.rodata");
+	struct sock__rodata *r = (void *)bpf_map__initial_value(rodata, &(size_t){0});
+
+	r->recv_has_noblock = recv_has_noblock();
+	size_map(obj, "flows_0", p->max_flows);
+	size_map(obj, "flows_1", p->max_flows);
+	size_map(obj, "pendings", 4096);
+	size_map(obj, "events", 1 << 20);
+	return 0;
+}
+
+static uint32_t max_flows(const struct probe_options *o)
+{
+	uint32_t n = o && o->max_flows ? o->max_flows : probe_max_tasks(o) * 2;
+
+	if (!o || !o->max_flows)
+		n = n < 8192 ? 8192 : n > 24576 ? 24576 : n;
+	return n;
+}
+
+int sock_probe_open(struct sock_probe **ret, const struct probe_options *o, struct err *e)
+{
+	struct sock_probe *p = mem_alloc(sizeof(*p));
+	const void *elf;
+	size_t size;
+	int rc;
+
+	p->max_flows = max_flows(o);
+	elf = sock__elf_bytes(&size);
+	ladder_init(&p->ladder, "sock", hooks, sizeof(hooks) / sizeof(*hooks), o);
+	p->ladder.cgroup_fd = cgroup_root_open();
+	rc = ladder_load(&p->ladder, elf, size, prepare, p, e);
+	if (!rc)
+		rc = swap_map_init(&p->flows, &p->ladder, "flows", "flows_0", "flows_1", e);
+	if (!rc) {
+		p->ring = ring_buffer__new(ladder_map_fd(&p->ladder, "events"), on_event, p, NULL);
+		if (!p->ring)
+			rc = err_set(e, -errno, "ring buffer of probe 'sock'");
+	}
+	if (rc) {
+		sock_probe_close(p);
+		return rc;
+	}
+	*ret = p;
+	return 0;
+}
+
+void sock_probe_close(struct sock_probe *p)
+{
+	if (!p)
+		return;
+	ring_buffer__free(p->ring);
+	swap_map_done(&p->flows);
+	ladder_done(&p->ladder);
+	free(p);
+}
+
+void sock_probe_health(struct sock_probe *p, struct probe_health *ret)
+{
+	ladder_health(&p->ladder, ret);
+	if (!strcmp(ladder_rung(&p->ladder, "recv"), "tp_btf"))
+		ret->notes[ret->nnotes++] =
+			"bytes received with splice(2) from a socket are not seen here: for TCP "
+			"copied_seq shows them, for Unix sockets the sender's count";
+	else
+		ret->notes[ret->nnotes++] =
+			"sockets other than TCP, UDP and Unix are not seen on this kernel";
+}
