@@ -16,6 +16,35 @@ struct task_struct___old_state {
 	long state;
 };
 
+/* The CPU of a task: thread_info.cpu since v5.16 (bcf9033e5449) on x86 and arm64, before: cpu. */
+struct thread_info___cpu {
+	unsigned int cpu;
+};
+
+struct task_struct___info {
+	struct thread_info___cpu thread_info;
+};
+
+struct task_struct___cpu {
+	unsigned int cpu;
+};
+
+struct percpu_counter {
+	long long count;
+};
+
+struct mm_rss_stat {
+	atomic64_t count[4];
+};
+
+struct mm_struct___percpu {
+	struct percpu_counter rss_stat[4];
+};
+
+struct mm_struct___atomic {
+	struct mm_rss_stat rss_stat;
+};
+
 #pragma clang attribute pop
 
 /* Read with bpf_core_read, so that the same body serves raw_tp, where pointers are not trusted. */

@@ -30,8 +30,12 @@ struct ns_common {
 	unsigned int inum;
 };
 
+struct pid_namespace;
+
+/* An array of these is indexed by hand, so the layout must be the kernel's: it is, since v4.19. */
 struct upid {
 	int nr;
+	struct pid_namespace *ns;
 };
 
 struct pid {
