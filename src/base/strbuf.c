@@ -1,6 +1,7 @@
 /* Growing text: see strbuf.h. */
 #include "strbuf.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,7 +85,8 @@ void strbuf_add_i64(struct strbuf *b, int64_t v)
 void strbuf_add_f64(struct strbuf *b, double v)
 {
 	char text[32];
-	int prec = 15;
+	/* 15 digits always survive, but a subnormal has fewer of its own: 5e-324 needs one. */
+	int prec = fabs(v) < DBL_MIN ? 1 : 15;
 
 	if (!isfinite(v)) {
 		strbuf_add(b, "null");

@@ -48,4 +48,4 @@
 		memset((a), 0, sizeof(*(a)));                                                      \
 	} while (0)
 
-#define vec_for(a, it) for (typeof((a)->v) it = (a)->v; it < (a)->v + (a)->n; it++)
+#define vec_for(a, it) for (typeof((a)->v + 0) it = (a)->v; it < (a)->v + (a)->n; it++)

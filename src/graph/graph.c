@@ -386,7 +386,7 @@ struct edge *graph_new_edge(struct graph *g, const struct type *t, uint32_t sour
 {
 	struct edge *e = g->priv->spare_edges[t->number];
 
-	assert(t->kind == KIND_EDGE && source < g->nodes.n && target < g->nodes.n);
+	assert(t->kind == KIND_EDGE);
 	if (e) {
 		g->priv->spare_edges[t->number] = NULL;
 		memset(e, 0, sizeof(*e) + t->size);
@@ -407,6 +407,7 @@ struct edge *graph_add_edge(struct graph *g, struct edge *draft)
 			      mix(mix(t->number, draft->source), draft->target));
 	size_t i;
 
+	assert(draft->source < g->nodes.n && draft->target < g->nodes.n);
 	for (size_t at = SIZE_MAX; (i = slots_next(&p->edges, h, &at)) != SIZE_MAX;) {
 		struct edge *e = g->edges.v[i];
 
