@@ -155,3 +155,12 @@ struct value {
 struct value field_get(const struct field *f, const uint64_t *data);
 /** Write it; the value's type must be the field's. The caller sets the measured bit. */
 void field_set(const struct field *f, uint64_t *data, const struct value *v);
+
+/**
+ * Add all nodes and edges of @p from to @p into, merging what is there already.
+ *
+ * @param ret_nodes [from->nodes.n] index in @p into of each node; may be NULL
+ * @param ret_edges [from->edges.n] likewise
+ */
+void graph_merge(struct graph *into, const struct graph *from, uint32_t *ret_nodes,
+		 uint32_t *ret_edges);
