@@ -275,6 +275,14 @@ const char *ladder_rung(const struct ladder *l, const char *name)
 	return "none";
 }
 
+const struct bpf_link *ladder_link(const struct ladder *l, const char *name)
+{
+	for (size_t i = 0; i < l->nhooks; i++)
+		if (!strcmp(l->hooks[i].def->name, name))
+			return l->hooks[i].links[0];
+	return NULL;
+}
+
 int ladder_map_fd(const struct ladder *l, const char *name)
 {
 	return bpf_object__find_map_fd_by_name(l->obj, name);

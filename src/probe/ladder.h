@@ -62,6 +62,9 @@ void ladder_done(struct ladder *l);
 /** Name of the rung in use for hook @p name, "none" when it is not served. */
 const char *ladder_rung(const struct ladder *l, const char *name);
 
+/** Link of the only program of hook @p name, NULL when it is not served. */
+const struct bpf_link *ladder_link(const struct ladder *l, const char *name);
+
 /** Fills all but the notes; reads the map "health" of the object. */
 void ladder_health(const struct ladder *l, struct probe_health *ret);
 

@@ -158,13 +158,10 @@ static int on_exit_record(void *ctx, void *data, size_t size)
 static int read_iterator(struct sched_probe *p, struct err *e)
 {
 	struct sched_totals buf[256];
-	struct bpf_link *link = NULL;
+	const struct bpf_link *link = ladder_link(&p->ladder, "read");
 	ssize_t n;
 	int fd;
 
-	for (size_t i = 0; i < p->ladder.nhooks; i++)
-		if (!strcmp(p->ladder.hooks[i].def->name, "read"))
-			link = p->ladder.hooks[i].links[0];
 	fd = bpf_iter_create(bpf_link__fd(link));
 	if (fd < 0)
 		return err_set(e, -errno, "iterator over tasks");

@@ -10,6 +10,7 @@
 #include "caps.h"
 #include "err.h"
 #include "probe_dump.h"
+#include "proc_probe.h"
 #include "sock_probe.h"
 
 static const char *proto_name(uint8_t proto)
@@ -101,6 +102,72 @@ static int dump_sock(double seconds, const struct probe_options *o, struct err *
 	return rc;
 }
 
+static int on_proc_event(void *ctx, const struct proc_event *ev)
+{
+	static const char *const kinds[] = {"?", "fork", "exec", "exit"};
+
+	printf("event kind=%s tid=%u tgid=%u start=%" PRIu64 " parent=%u code=%d uid=%u comm=%.16s"
+	       " cmdline=", kinds[ev->kind & 3], ev->task.tid, ev->task.tgid,
+	       (uint64_t)ev->task.start_ns, ev->parent.tgid, ev->exit_code, ev->uid, ev->comm);
+	for (uint32_t i = 0; i < ev->cmdline_bytes; i++)
+		putchar(ev->cmdline[i] ? ev->cmdline[i] : ' ');
+	printf("\n");
+	return 0;
+}
+
+static int on_task(void *ctx, const struct proc_task *t)
+{
+	printf("task tid=%u tgid=%u start=%" PRIu64 " ppid=%u uid=%u threads=%u state=%c cpu=%d"
+	       " utime=%" PRIu64 " stime=%" PRIu64 " rss=%" PRIu64 " cgroup=%" PRIu64
+	       " netns=%u pidns=%u mntns=%u nspid=%u nstgid=%u flags=%u comm=%.16s\n",
+	       t->task.tid, t->task.tgid, (uint64_t)t->task.start_ns, t->ppid, t->uid,
+	       t->nr_threads, t->state, t->cpu, (uint64_t)t->utime_ns, (uint64_t)t->stime_ns,
+	       (uint64_t)t->rss_pages, (uint64_t)t->cgroup_id, t->netns, t->pidns, t->mntns,
+	       t->nspid, t->nstgid, t->flags, t->comm);
+	return 0;
+}
+
+static int on_file(void *ctx, const struct proc_file *f)
+{
+	printf("file tgid=%u fd=%u kind=%u access=%u fino=%" PRIu64 " dev=%u:%u rdev=%u:%u size=%"
+	       PRIu64 " pos=%" PRIu64 " name=%.*s", f->tgid, f->fd, f->kind, f->access,
+	       (uint64_t)f->ino, f->dev >> 20, f->dev & 0xfffff, f->rdev >> 20, f->rdev & 0xfffff,
+	       (uint64_t)f->size_bytes, (uint64_t)f->pos, (int)f->name_bytes, f->name);
+	if (f->kind == PROC_FILE_SOCKET) {
+		print_sock(&f->sock);
+		print_tcp(&f->tcp);
+		printf(" rxq=%u txq=%u", f->rx_queue_bytes, f->tx_queue_bytes);
+	}
+	printf("\n");
+	return 0;
+}
+
+static int dump_proc(const char *what, double seconds, const struct probe_options *o, struct err *e)
+{
+	struct proc_probe *p;
+	struct probe_health h;
+	int rc = proc_probe_open(&p, o, e);
+
+	if (rc)
+		return rc;
+	if (!strcmp(what, "tasks")) {
+		rc = proc_probe_tasks(p, on_task, NULL, e);
+	} else if (!strcmp(what, "files")) {
+		rc = proc_probe_files(p, PROC_FILES_ALL, on_file, NULL, e);
+	} else {
+		dump_ready();
+		for (bool more = true; more && !rc; seconds -= 1) {
+			more = wait_second(seconds);
+			rc = proc_probe_events(p, on_proc_event, NULL, e);
+			fflush(stdout);
+		}
+	}
+	proc_probe_health(p, &h);
+	dump_health(&h);
+	proc_probe_close(p);
+	return rc;
+}
+
 static int dump_caps(void)
 {
 	for (size_t i = 0; i < ncaps; i++) {
@@ -118,5 +185,7 @@ int dump_other(const char *what, double seconds, const struct probe_options *o, 
 		return dump_caps();
 	if (!strcmp(what, "sock"))
 		return dump_sock(seconds, o, e);
+	if (!strcmp(what, "proc") || !strcmp(what, "tasks") || !strcmp(what, "files"))
+		return dump_proc(what, seconds, o, e);
 	return err_msg(e, -EINVAL, "no probe '%s'", what);
 }

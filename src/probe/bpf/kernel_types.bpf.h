@@ -226,7 +226,10 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct file_operations;
+
 struct file {
+	const struct file_operations *f_op;
 	void *private_data;
 	struct inode *f_inode;
 	unsigned int f_flags;

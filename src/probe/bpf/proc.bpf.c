@@ -5,6 +5,7 @@
 #include "compat.bpf.h"
 #include "health.bpf.h"
 #include "proc_abi.h"
+#include "proc_files.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -76,7 +77,7 @@ static __always_inline int on_exec(struct task_struct *t)
 	struct proc_event *ev = event_begin(PROC_EXEC, t);
 	struct mm_struct *mm = BPF_CORE_READ(t, mm);
 	unsigned long from, to;
-	u32 n;
+	u64 n;
 
 	if (!ev)
 		return 0;
