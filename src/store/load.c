@@ -1,0 +1,84 @@
+/* Any file that holds a graph: the content tells the format. */
+#include "load.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "graph_json.h"
+#include "recording.h"
+
+static int open_input(const char *path, struct err *e)
+{
+	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
+
+	if (fd < 0)
+		return err_set(e, -errno, "open '%s'", path);
+	return fd;
+}
+
+static int format_of(const char *head, size_t n)
+{
+	size_t i = 0;
+
+	if (n >= 16 && !memcmp(head, "SQLite format 3", 16))
+		return FORMAT_RECORDING;
+	if (n >= 3 && !memcmp(head, "\xef\xbb\xbf", 3))
+		i = 3;
+	while (i < n && strchr(" \t\r\n", head[i]))
+		i++;
+	return i < n && head[i] == '#' ? FORMAT_TEXT : FORMAT_JSON;
+}
+
+int file_format(const char *path, struct err *e)
+{
+	char head[4096];
+	ssize_t n;
+
+	if (!strcmp(path, "-"))
+		return FORMAT_JSON;
+	CLEANUP_CLOSE int fd = open_input(path, e);
+	if (fd < 0)
+		return fd;
+	n = read(fd, head, sizeof(head));
+	if (n < 0)
+		return err_set(e, -errno, "read '%s'", path);
+	if (!n)
+		return err_msg(e, -EBADMSG, "read '%s': the file is empty", path);
+	return format_of(head, (size_t)n);
+}
+
+static int load_recording(struct graph *g, const char *path, struct err *e)
+{
+	struct stored *s;
+	int rc = stored_open(&s, path, e);
+
+	if (rc < 0)
+		return rc;
+	rc = stored_load(s, g, e);
+	stored_close(s);
+	return rc;
+}
+
+static int load_json(struct graph *g, const char *path, struct err *e)
+{
+	CLEANUP_CLOSE int fd = open_input(path, e);
+	if (fd < 0)
+		return fd;
+	CLEANUP(cleanup_json_reader)
+	struct json_reader *r = json_reader_new_fd(fd, path, NULL);
+	return graph_read_json(g, r, e);
+}
+
+int graph_load(struct graph *g, const char *path, struct err *e)
+{
+	int format = file_format(path, e);
+
+	if (format < 0)
+		return format;
+	if (format == FORMAT_RECORDING)
+		return load_recording(g, path, e);
+	return load_json(g, path, e);
+}

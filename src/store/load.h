@@ -1,0 +1,16 @@
+#pragma once
+
+#include "err.h"
+#include "graph.h"
+
+enum file_format { FORMAT_RECORDING, FORMAT_JSON, FORMAT_TEXT };
+
+/**
+ * What @p path holds, by content. "-" is standard input, which can hold JSON or text.
+ *
+ * @return enum file_format or -errno
+ */
+int file_format(const char *path, struct err *e);
+
+/** Read a recording, a graph JSON or a compact text into @p g, which is initialized and empty. */
+int graph_load(struct graph *g, const char *path, struct err *e);
