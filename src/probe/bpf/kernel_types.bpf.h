@@ -190,9 +190,13 @@ struct tcp_sock {
 	u32 total_retrans;
 };
 
+struct sockaddr_un {
+	u16 sun_family;
+};
+
 struct unix_address {
 	int len;
-	struct sockaddr_un *name;
+	struct sockaddr_un name[0];
 };
 
 struct unix_sock {

@@ -57,7 +57,7 @@ static __always_inline void unix_name(struct proc_file *r, struct sock *sk)
 {
 	struct unix_address *a = BPF_CORE_READ((struct unix_sock *)sk, addr);
 	int len = a ? BPF_CORE_READ(a, len) : 0;
-	/* sockaddr_un: the family, then the path; `name` was a pointer or an array of these. */
+	/* sockaddr_un: the family, then the path. */
 	char *from = (char *)a + bpf_core_field_offset(struct unix_address, name) + sizeof(u16);
 	u64 n = len - sizeof(u16);
 	char first = 0;
@@ -109,17 +109,16 @@ static __always_inline void file_socket(struct proc_file *r, struct file *file)
 		r->tx_queue_bytes = r->tcp.write_seq - r->tcp.snd_una;
 }
 
-static __always_inline void file_read(struct proc_file *r, struct bpf_iter__task_file *ctx)
+static __always_inline void file_read(struct proc_file *r, struct file *file,
+				      struct task_struct *t, u32 fd)
 {
-	struct file *file = ctx->file;
-	struct task_struct *t = ctx->task;
 	struct inode *inode = file->f_inode;
 	const unsigned char *name = BPF_CORE_READ(file, f_path.dentry, d_name.name);
 
 	r->size = FILE_BASE;
 	r->access = file->f_mode & 3;
 	r->tgid = t->tgid;
-	r->fd = ctx->fd;
+	r->fd = fd;
 	r->leader_start_ns = BPF_CORE_READ(t, group_leader, start_boottime);
 	r->ino = BPF_CORE_READ(inode, i_ino);
 	r->size_bytes = BPF_CORE_READ(inode, i_size);
@@ -153,7 +152,7 @@ int list_files(struct bpf_iter__task_file *ctx)
 	is_socket = (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
 	if (!(files_wanted & (is_socket ? 1 : 2)))
 		return 0;
-	file_read(&r, ctx);
+	file_read(&r, file, t, ctx->fd);
 	if (is_socket) {
 		__builtin_memset(r.name, 0, sizeof(r.name));
 		r.name_bytes = 0;
