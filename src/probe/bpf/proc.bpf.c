@@ -75,12 +75,13 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 static __always_inline int on_exec(struct task_struct *t)
 {
 	struct proc_event *ev = event_begin(PROC_EXEC, t);
-	struct mm_struct *mm = BPF_CORE_READ(t, mm);
+	struct mm_struct *mm;
 	unsigned long from, to;
 	u64 n;
 
 	if (!ev)
 		return 0;
+	mm = BPF_CORE_READ(t, mm);
 	task_ident_read(&ev->parent, BPF_CORE_READ(t, real_parent));
 	from = BPF_CORE_READ(mm, arg_start);
 	to = BPF_CORE_READ(mm, arg_end);

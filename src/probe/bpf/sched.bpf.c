@@ -322,7 +322,9 @@ static __always_inline bool state_copy(struct sched_totals *r, struct sched_stat
 	volatile struct sched_state *v = s;
 	u64 before, on_since = 0;
 
-	for (int i = 0; i < 4; i++) {
+	/* Unrolled: the loop's shape is taken for an endless one by kernel 6.1. */
+#pragma unroll
+	for (int i = 0; i < 3; i++) {
 		before = v->changes;
 		barrier();
 		*r = s->t;
