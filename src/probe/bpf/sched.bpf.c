@@ -316,23 +316,30 @@ int wakeup_new_raw(struct bpf_raw_tracepoint_args *ctx)
 	return on_waking((void *)ctx->args[0]);
 }
 
-/* Read while it may be changing on another CPU; totals only grow, so a later reading heals it. */
-static __always_inline bool state_copy(struct sched_totals *r, struct sched_state *s, u64 now)
+/* @return whether nothing changed while it was copied */
+static __always_inline bool copy_once(struct sched_totals *r, struct sched_state *s, u64 *before,
+				      u64 *on_since)
 {
 	volatile struct sched_state *v = s;
-	u64 before, on_since = 0;
 
-	/* Unrolled: the loop's shape is taken for an endless one by kernel 6.1. */
-#pragma unroll
-	for (int i = 0; i < 3; i++) {
-		before = v->changes;
-		barrier();
-		*r = s->t;
-		on_since = v->on_since;
-		barrier();
-		if (!(before & 1) && v->changes == before)
-			break;
-	}
+	*before = v->changes;
+	barrier();
+	*r = s->t;
+	*on_since = v->on_since;
+	barrier();
+	return !(*before & 1) && v->changes == *before;
+}
+
+/*
+ * Read while it may be changing on another CPU; totals only grow, so a later reading heals it.
+ * Not a loop: kernel 6.1 takes its shape for an endless one.
+ */
+static __always_inline bool state_copy(struct sched_totals *r, struct sched_state *s, u64 now)
+{
+	u64 before, on_since;
+
+	if (!copy_once(r, s, &before, &on_since) && !copy_once(r, s, &before, &on_since))
+		copy_once(r, s, &before, &on_since);
 	if (!report_all && !on_since && before == s->reported)
 		return false;
 	s->reported = before;

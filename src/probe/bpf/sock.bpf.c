@@ -231,10 +231,28 @@ FEXIT_RECV(udpv6_recvmsg)
 FEXIT_SOCKET(tcp_splice_read, 5, 0, SOCK_RECEIVED)
 FEXIT_SOCKET(unix_stream_sendmsg, 3, 0, SOCK_SENT)
 FEXIT_SOCKET(unix_stream_sendpage, 5, 0, SOCK_SENT) /* until v6.5 (57d44a354a43) */
-FEXIT_SOCKET(unix_dgram_sendmsg, 3, 0, SOCK_SENT)   /* seqpacket comes here too */
 FEXIT_SOCKET(unix_stream_recvmsg, 4, ctx[3], SOCK_RECEIVED)
 FEXIT_SOCKET(unix_stream_splice_read, 5, 0, SOCK_RECEIVED)
-FEXIT_SOCKET(unix_dgram_recvmsg, 4, ctx[3], SOCK_RECEIVED)
+
+FEXIT_SOCKET(unix_seqpacket_sendmsg, 3, 0, SOCK_SENT)
+FEXIT_SOCKET(unix_seqpacket_recvmsg, 4, ctx[3], SOCK_RECEIVED)
+
+/* The functions of seqpacket call these, inlined or not: what is not a datagram is counted there. */
+SEC("fexit/unix_dgram_sendmsg")
+int unix_dgram_sendmsg_fexit(u64 *ctx)
+{
+	struct socket *s = (void *)ctx[0];
+
+	return s->type == DGRAM ? on_moved(s->sk, ctx[3], 0, SOCK_SENT, false) : 0;
+}
+
+SEC("fexit/unix_dgram_recvmsg")
+int unix_dgram_recvmsg_fexit(u64 *ctx)
+{
+	struct socket *s = (void *)ctx[0];
+
+	return s->type == DGRAM ? on_moved(s->sk, ctx[4], ctx[3], SOCK_RECEIVED, false) : 0;
+}
 
 /* udpv6_sendmsg() hands v4-mapped messages on to this one: they were counted there. */
 SEC("fexit/udp_sendmsg")
