@@ -36,6 +36,7 @@ for m in proc sys dev; do
 done
 for script; do
     echo "== $script"
+    # shellcheck disable=SC2016 # for the shell inside
     env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin CI=true \
         chroot "$root" bash -c 'cd /root/witty-profiler && exec "./$1"' bash "$script" </dev/null
 done

@@ -18,6 +18,10 @@ BELOW = {
     "session": ["collect", "store", "analyze"], "render": ["graph", "analyze"],
     "serve": ["session", "render"], "cli": ["serve"],
 }
+# Folders of a layer besides its own.
+SUBFOLDERS = {"probe": ["probe/bpf"]}
+# A licence line may come before the sentence.
+COMMENT_FIRST = re.compile(r"(// SPDX[^\n]*\n)?/\*")
 MAX_FILE_LINES = 800
 FILES_IN_FOLDER = range(3, 16)
 
@@ -48,12 +52,15 @@ def compiles(header, layer, build_dir):
     command = [os.environ.get("CC", "gcc"), "-std=gnu17", "-D_GNU_SOURCE", "-fsyntax-only",
                '-DWITTY_VERSION="0"', "-x", "c"]
     for below in sorted(closure(layer)):
-        command += ["-I", os.path.join(SRC, below), "-I", os.path.join(build_dir, "src", below)]
+        for folder in [below] + SUBFOLDERS.get(below, []):
+            command += ["-I", os.path.join(SRC, folder),
+                        "-I", os.path.join(build_dir, "src", folder)]
     with tempfile.NamedTemporaryFile("w", suffix=".c") as f:
         f.write(f'#include "{header}"\n')
         f.flush()
         done = subprocess.run(command + [f.name], capture_output=True, text=True)
-    return done.returncode == 0, done.stderr.strip().splitlines()[:1]
+    errors = [line for line in done.stderr.splitlines() if "error:" in line]
+    return done.returncode == 0, errors[0] if errors else done.stderr
 
 
 def check_texts(wrong, warned):
@@ -63,7 +70,7 @@ def check_texts(wrong, warned):
             text = f.read()
         if re.search(r'#\s*include\s*[<"][^>"]*\.\./', text):
             wrong.append(f"{name}: '../' in an include")
-        if path.endswith(".c") and path.startswith(SRC) and not text.startswith("/*"):
+        if path.endswith(".c") and path.startswith(SRC) and not COMMENT_FIRST.match(text):
             wrong.append(f"{name}: does not start with a sentence that says what it is for")
         if text.count("\n") > MAX_FILE_LINES:
             warned.append(f"{name}: {text.count(chr(10))} lines, more than {MAX_FILE_LINES}")
@@ -85,7 +92,8 @@ def check_layers(wrong, build_dir):
                 continue
             for header in headers_of(above):
                 upward += 1
-                if compiles(header, layer, build_dir)[0]:
+                # Not found is the only good reason: a header that is broken proves nothing.
+                if f"{header}: No such file" not in compiles(header, layer, build_dir)[1]:
                     wrong.append(f"layer {layer} can include {above}/{header}")
     print(f"{alone} headers compiled alone, {upward} includes out of order tried")
     if alone == 0 or upward == 0:
