@@ -1,0 +1,186 @@
+/* The sources of a recording: opened in order, sampled together, described at the end. */
+#include "collect.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "flows.h"
+#include "proc_probe.h"
+#include "sched_probe.h"
+#include "sock_probe.h"
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+uint64_t realtime_offset_ns(void)
+{
+	return now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME);
+}
+
+static int failed(struct collect *c, const char *source, struct err *e)
+{
+	struct open_failure *f;
+
+	if (c->o.require_ebpf) {
+		err_ctx(e, "%s", source);
+		return err_hint(e, "leave out --require ebpf to record what works without it");
+	}
+	f = vec_add(&c->failures);
+	f->source = source;
+	snprintf(f->why, sizeof(f->why), "%.390s", e->msg);
+	return 0;
+}
+
+static int open_probes(struct collect *c, struct err *e)
+{
+	int rc = 0;
+
+	if (c->o.no_ebpf) {
+		err_msg(e, -ENOTSUP, "switched off by --no-ebpf");
+		rc = failed(c, "probe proc", e);
+		rc = rc ?: failed(c, "probe sched", e);
+		return rc ?: failed(c, "probe sock", e);
+	}
+	if (proc_probe_open(&c->proc_probe, &c->o.probe, e) < 0)
+		rc = failed(c, "probe proc", e);
+	if (!rc && sched_probe_open(&c->sched_probe, &c->o.probe, e) < 0)
+		rc = failed(c, "probe sched", e);
+	if (!rc && sock_probe_open(&c->sock_probe, &c->o.probe, e) < 0)
+		rc = failed(c, "probe sock", e);
+	return rc;
+}
+
+int collect_open(struct collect *c, const struct collect_options *o, struct err *e)
+{
+	int rc;
+
+	memset(c, 0, sizeof(*c));
+	c->o = *o;
+	procs_init(&c->procs, !o->npids, !o->no_redact);
+	c->flows = flows_new(&c->procs);
+	rc = open_probes(c, e);
+	rc = rc ?: collect_procs(c, false, e);
+	for (size_t i = 0; !rc && i < o->npids; i++) {
+		if (procs_live(&c->procs, o->pids[i]) == IDMAP_NONE)
+			rc = err_msg(e, -ESRCH, "no process %u", o->pids[i]);
+		else
+			procs_select(&c->procs, o->pids[i]);
+	}
+	if (rc)
+		collect_close(c);
+	return rc;
+}
+
+int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
+{
+	int rc = 0;
+
+	collect_host(c, g);
+	if (c->ticks)
+		rc = collect_procs(c, last, e);
+	rc = rc ?: (c->sched_probe ? collect_threads(c, g, e) : collect_threads_proc(c, g));
+	rc = rc ?: collect_sockets(c, g, last, e);
+	if (!rc)
+		collect_procs_emit(c, g);
+	c->ticks++;
+	return rc;
+}
+
+static void describe_probe(struct graph *g, const struct probe_health *h)
+{
+	char source[64], cost[80];
+
+	for (size_t i = 0; i < h->nhooks; i++) {
+		const struct probe_hook *k = &h->hooks[i];
+		char why[400];
+
+		snprintf(source, sizeof(source), "%s.%s", h->probe, k->name);
+		snprintf(why, sizeof(why), "%s%s%s", k->why, k->attached || !k->missing ? "" : "; not known: ",
+			 k->attached || !k->missing ? "" : k->missing);
+		graph_add_status(g, source, !k->attached ? "off" : k->why[0] ? "reduced" : "ok", k->rung,
+				 why[0] ? why : NULL);
+		if (!k->has_stats || !k->run_count)
+			continue;
+		snprintf(cost, sizeof(cost), "%s runs", source);
+		graph_add_cost(g, cost, "runs", (double)k->run_count);
+		snprintf(cost, sizeof(cost), "%s time", source);
+		graph_add_cost(g, cost, "ns", (double)k->run_ns);
+	}
+	for (size_t i = 0; i < h->nnotes; i++)
+		graph_add_status(g, h->probe, "blind", NULL, h->notes[i]);
+	graph_add_loss(g, h->probe, "ring_full", h->ring_full);
+	graph_add_loss(g, h->probe, "map_full", h->map_full);
+	graph_add_loss(g, h->probe, "read_fault", h->read_fault);
+}
+
+static uint64_t own_rss_bytes(void)
+{
+	unsigned long long size, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
+		resident = 0;
+	if (f)
+		fclose(f);
+	return resident * 4096;
+}
+
+void collect_describe(struct collect *c, struct graph *g)
+{
+	static const struct {
+		const char *source, *instead;
+	} fallback[] = {
+		{"probe proc", "processes by reading /proc: those that live between two looks are not seen"},
+		{"probe sched", "CPU time by clock ticks of /proc; no run-queue delay, no migrations"},
+		{"probe sock", "no socket traffic and no flows"},
+	};
+	struct probe_health h;
+	uint64_t map_bytes = 0;
+
+	vec_for(&c->failures, f)
+		for (size_t i = 0; i < 3; i++)
+			if (!strcmp(fallback[i].source, f->source)) {
+				char why[600];
+
+				snprintf(why, sizeof(why), "%s; instead: %s", f->why, fallback[i].instead);
+				graph_add_status(g, f->source, "off", "/proc", why);
+			}
+	if (c->proc_probe) {
+		proc_probe_health(c->proc_probe, &h);
+		describe_probe(g, &h);
+		map_bytes += h.map_bytes;
+	}
+	if (c->sched_probe) {
+		sched_probe_health(c->sched_probe, &h);
+		describe_probe(g, &h);
+		map_bytes += h.map_bytes;
+	}
+	if (c->sock_probe) {
+		sock_probe_health(c->sock_probe, &h);
+		describe_probe(g, &h);
+		map_bytes += h.map_bytes;
+	}
+	graph_add_loss(g, "collector proc", "unreadable", c->unreadable);
+	graph_add_cost(g, "cpu", "ns", (double)now_ns(CLOCK_PROCESS_CPUTIME_ID));
+	graph_add_cost(g, "rss", "bytes", (double)own_rss_bytes());
+	graph_add_cost(g, "maps", "bytes", (double)map_bytes);
+}
+
+void collect_close(struct collect *c)
+{
+	proc_probe_close(c->proc_probe);
+	sched_probe_close(c->sched_probe);
+	sock_probe_close(c->sock_probe);
+	flows_free(c->flows);
+	procs_done(&c->procs);
+	collect_threads_proc_done(c);
+	vec_done(&c->failures);
+	memset(c, 0, sizeof(*c));
+}

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "err.h"
+#include "graph.h"
+#include "procs.h"
+#include "probe.h"
+
+struct collect_options {
+	const uint32_t *pids; /**< [npids] record these and their descendants; 0: the whole host */
+	size_t npids;
+	bool no_redact;
+	bool no_ebpf;	   /**< /proc only */
+	bool require_ebpf; /**< a probe that does not open is an error */
+	struct probe_options probe;
+};
+
+struct flows;
+struct proc_probe;
+struct sched_probe;
+struct sock_probe;
+
+/** All sources of one recording, and what they share. One thread uses it. */
+struct collect {
+	struct collect_options o;
+	struct procs procs;
+	struct flows *flows;
+	struct proc_probe *proc_probe;	 /**< NULL: not available */
+	struct sched_probe *sched_probe; /**< likewise */
+	struct sock_probe *sock_probe;
+	VEC(struct open_failure { const char *source; char why[400]; }) failures;
+	uint64_t ticks; /**< samples so far */
+	uint64_t unreadable;
+	uint64_t lost_events; /**< of the process table, when it was last made whole */
+	struct proc_stat_list *stats; /**< CPU times by /proc, when there is no probe */
+	uint64_t host_cpu[4];
+};
+
+/** Open the sources. Those that fail are remembered, unless they are required. */
+int collect_open(struct collect *c, const struct collect_options *o, struct err *e);
+
+/**
+ * Put what happened since the last call into @p g.
+ *
+ * @param last this is the end: look once more at what is read rarely
+ */
+int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e);
+
+/** Status, losses and costs so far into @p g. */
+void collect_describe(struct collect *c, struct graph *g);
+
+void collect_close(struct collect *c);
+
+/* The parts, each in its file. */
+void collect_host(struct collect *c, struct graph *g);
+int collect_procs(struct collect *c, bool last, struct err *e);
+void collect_procs_emit(struct collect *c, struct graph *g);
+int collect_threads(struct collect *c, struct graph *g, struct err *e);
+int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e);
+int collect_threads_proc(struct collect *c, struct graph *g);
+void collect_threads_proc_done(struct collect *c);
+
+/** Nanoseconds to add to CLOCK_BOOTTIME to get the time since 1970. */
+uint64_t realtime_offset_ns(void);

@@ -1,0 +1,144 @@
+/* Threads: time on each CPU, in run queues, switches. From the scheduler, or from clock ticks of /proc. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "collect.h"
+#include "sched_probe.h"
+
+struct sampling {
+	struct collect *c;
+	struct graph *g;
+};
+
+static void ran_on_cpus(struct graph *g, uint32_t thread, const struct sched_sample *s)
+{
+	for (size_t i = 0; i < s->ncpus; i++) {
+		struct node *cpu = graph_new_node(g, &cpu_type);
+		struct edge *d;
+
+		SET(cpu, cpu, cpu_id, s->cpus[i].cpu);
+		d = graph_new_edge(g, &ran_on_type, thread, graph_add_node(g, cpu)->index);
+		SET(ran_on, d, run_ns, s->cpus[i].run_ns);
+		graph_add_edge(g, d);
+	}
+}
+
+static int on_thread(void *ctx, const struct sched_sample *s)
+{
+	struct sampling *x = ctx;
+	uint32_t proc = procs_get(&x->c->procs, s->task.tgid, s->task.leader_start_ns);
+	struct proc *p = &x->c->procs.v.v[proc];
+	struct node *process, *n;
+
+	if (!p->name[0])
+		memcpy(p->name, s->comm, sizeof(p->name));
+	if (!p->selected)
+		return 0;
+	n = procs_thread(&x->c->procs, x->g, proc, s->task.tid, s->task.start_ns, s->comm);
+	SET(thread, n, run_ns, s->run_ns);
+	SET(thread, n, runq_ns, s->runq_ns);
+	SET(thread, n, voluntary_switches, s->voluntary);
+	SET(thread, n, involuntary_switches, s->involuntary);
+	SET(thread, n, migrations, s->migrations);
+	SET(thread, n, wakeups, s->wakeups);
+	process = x->g->nodes.v[GET(thread, n, process)];
+	SET(process, process, cpu_ns, s->run_ns + (HAS(process, process, cpu_ns) ? GET(process, process, cpu_ns) : 0));
+	ran_on_cpus(x->g, n->index, s);
+	return 0;
+}
+
+int collect_threads(struct collect *c, struct graph *g, struct err *e)
+{
+	struct sampling x = {c, g};
+
+	return sched_probe_read(c->sched_probe, on_thread, &x, NULL, e);
+}
+
+/* Last CPU time of each thread, by (tid, start). */
+struct proc_stat_list {
+	struct idmap by_ident;
+	VEC(uint64_t) ticks;
+};
+
+void collect_threads_proc_done(struct collect *c)
+{
+	if (!c->stats)
+		return;
+	idmap_done(&c->stats->by_ident);
+	vec_done(&c->stats->ticks);
+	free(c->stats);
+	c->stats = NULL;
+}
+
+static void thread_of_stat(struct collect *c, struct graph *g, uint32_t proc, uint32_t tid, char *text)
+{
+	uint64_t tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK), used;
+	char *open = strchr(text, '('), *close = strrchr(text, ')');
+	unsigned long long user, system, start;
+	char name[16] = {0};
+	struct node *n, *process;
+	uint32_t i;
+
+	if (!open || !close)
+		return;
+	memcpy(name, open + 1, strnlen(open + 1, (size_t)(close - open - 1 > 15 ? 15 : close - open - 1)));
+	if (sscanf(close + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu",
+		   &user, &system, &start) != 3)
+		return;
+	i = idmap_get(&c->stats->by_ident, tid, start);
+	if (i == IDMAP_NONE) {
+		i = (uint32_t)c->stats->ticks.n;
+		vec_push(&c->stats->ticks, c->ticks ? 0 : user + system);
+		idmap_put(&c->stats->by_ident, tid, start, i);
+	}
+	used = (user + system - c->stats->ticks.v[i]) * tick_ns;
+	c->stats->ticks.v[i] = user + system;
+	if (c->ticks && !used)
+		return;
+	n = procs_thread(&c->procs, g, proc, tid, start * tick_ns, name);
+	SET(thread, n, run_ns, used);
+	process = g->nodes.v[GET(thread, n, process)];
+	SET(process, process, cpu_ns, used + (HAS(process, process, cpu_ns) ? GET(process, process, cpu_ns) : 0));
+}
+
+static void threads_of(struct collect *c, struct graph *g, uint32_t proc)
+{
+	char path[96], text[1024];
+	struct dirent *de;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", c->procs.v.v[proc].pid);
+	d = opendir(path);
+	while (d && (de = readdir(d))) {
+		unsigned tid = (unsigned)strtoul(de->d_name, NULL, 10);
+		size_t n;
+		FILE *f;
+
+		if (!tid)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", c->procs.v.v[proc].pid, tid);
+		f = fopen(path, "re");
+		if (!f)
+			continue;
+		n = fread(text, 1, sizeof(text) - 1, f);
+		text[n] = '\0';
+		fclose(f);
+		thread_of_stat(c, g, proc, tid, text);
+	}
+	if (d)
+		closedir(d);
+}
+
+int collect_threads_proc(struct collect *c, struct graph *g)
+{
+	if (!c->stats)
+		c->stats = mem_alloc(sizeof(*c->stats));
+	for (uint32_t i = 0; i < c->procs.v.n; i++)
+		if (!c->procs.v.v[i].end_ns && c->procs.v.v[i].selected)
+			threads_of(c, g, i);
+	return 0;
+}

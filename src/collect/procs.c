@@ -1,0 +1,158 @@
+/* The processes of the host, shared by the collectors. */
+#include "procs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "redact.h"
+#include "strbuf.h"
+
+void procs_init(struct procs *p, bool select_all, bool redact)
+{
+	memset(p, 0, sizeof(*p));
+	p->select_all = select_all;
+	p->redact = redact;
+}
+
+void procs_done(struct procs *p)
+{
+	vec_for(&p->v, it)
+		free(it->cmdline);
+	vec_done(&p->v);
+	idmap_done(&p->by_ident);
+	idmap_done(&p->by_pid);
+}
+
+uint32_t procs_get(struct procs *p, uint32_t pid, uint64_t start_ns)
+{
+	uint64_t start = start_ns - start_ns % START_STEP_NS;
+	uint32_t i = idmap_get(&p->by_ident, pid, start);
+	struct proc *new;
+
+	if (i != IDMAP_NONE)
+		return i;
+	new = vec_add(&p->v);
+	new->pid = pid;
+	new->start_ns = start;
+	new->dirty = true;
+	new->selected = p->select_all;
+	i = (uint32_t)p->v.n - 1;
+	idmap_put(&p->by_ident, pid, start, i);
+	idmap_put(&p->by_pid, pid, 0, i);
+	return i;
+}
+
+uint32_t procs_live(const struct procs *p, uint32_t pid)
+{
+	return idmap_get(&p->by_pid, pid, 0);
+}
+
+void procs_select(struct procs *p, uint32_t pid)
+{
+	uint32_t i = procs_live(p, pid);
+
+	if (i == IDMAP_NONE)
+		return;
+	p->v.v[i].selected = true;
+	procs_spread_selection(p);
+}
+
+void procs_spread_selection(struct procs *p)
+{
+	bool again = !p->select_all;
+
+	/* A child stands behind its parent except after pids wrapped: repeat until nothing changes. */
+	while (again) {
+		again = false;
+		vec_for(&p->v, it) {
+			uint32_t parent = it->selected ? IDMAP_NONE : procs_live(p, it->ppid);
+
+			if (parent == IDMAP_NONE || !p->v.v[parent].selected)
+				continue;
+			it->selected = again = true;
+			it->dirty = true;
+		}
+	}
+}
+
+void procs_set_cmdline(struct procs *p, uint32_t proc, const char *s, size_t n)
+{
+	struct proc *x = &p->v.v[proc];
+	struct strbuf b = {0};
+
+	while (n && !s[n - 1])
+		n--;
+	if (!n)
+		return;
+	redact_cmdline(&b, s, n, p->redact);
+	free(x->cmdline);
+	x->cmdline = mem_strdup(strbuf_str(&b));
+	x->dirty = true;
+	strbuf_done(&b);
+}
+
+static void set_facts(struct graph *g, struct node *n, const struct proc *x)
+{
+	SET(process, n, ppid, x->ppid);
+	SET(process, n, name, graph_strn(g, x->name, strnlen(x->name, sizeof(x->name))));
+	SET(process, n, kthread, x->kthread);
+	if (x->cmdline)
+		SET(process, n, cmdline, graph_str(g, x->cmdline));
+	if (x->has_ids) {
+		SET(process, n, uid, x->uid);
+		SET(process, n, threads, x->threads);
+	}
+	if (x->has_namespaces) {
+		SET(process, n, nspid, x->nspid);
+		SET(process, n, netns, x->netns);
+		SET(process, n, pidns, x->pidns);
+		SET(process, n, mntns, x->mntns);
+	}
+	if (x->rss_bytes)
+		SET(process, n, rss_bytes, x->rss_bytes);
+	if (x->end_ns)
+		SET(process, n, end_ns, x->end_ns);
+	if (x->has_exit)
+		SET(process, n, exit_status, x->exit_status);
+}
+
+uint32_t procs_node(struct procs *p, struct graph *g, uint32_t proc)
+{
+	struct proc *x = &p->v.v[proc];
+	struct node *n = graph_new_node(g, &process_type);
+	uint32_t parent;
+
+	SET(process, n, pid, x->pid);
+	SET(process, n, start_ns, x->start_ns);
+	if (!x->dirty)
+		return graph_add_node(g, n)->index;
+	x->dirty = false;
+	set_facts(g, n, x);
+	n = graph_add_node(g, n);
+	parent = x->ppid ? procs_live(p, x->ppid) : IDMAP_NONE;
+	if (parent != IDMAP_NONE && parent != proc && p->v.v[parent].start_ns <= x->start_ns)
+		graph_link(g, &parent_of_type, procs_node(p, g, parent), n->index);
+	if (x->netns) {
+		struct node *ns = graph_new_node(g, &net_namespace_type);
+
+		SET(net_namespace, ns, inode, x->netns);
+		graph_link(g, &in_net_namespace_type, n->index, graph_add_node(g, ns)->index);
+	}
+	return n->index;
+}
+
+struct node *procs_thread(struct procs *p, struct graph *g, uint32_t proc, uint32_t tid,
+			  uint64_t start_ns, const char *comm)
+{
+	uint32_t process = procs_node(p, g, proc);
+	struct node *n = graph_new_node(g, &thread_type);
+
+	SET(thread, n, tid, tid);
+	SET(thread, n, start_ns, start_ns - start_ns % START_STEP_NS);
+	SET(thread, n, process, process);
+	if (comm)
+		SET(thread, n, name, graph_strn(g, comm, strnlen(comm, 16)));
+	n = graph_add_node(g, n);
+	graph_link(g, &own_type, process, n->index);
+	return n;
+}

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "graph.h"
+#include "idmap.h"
+
+/** Start times are compared in these steps: /proc tells them no finer. */
+#define START_STEP_NS 10000000ull
+
+/** One process that was seen, alive or ended. */
+struct proc {
+	uint32_t pid, ppid;
+	uint64_t start_ns; /**< rounded down to START_STEP_NS */
+	char name[16];
+	char *cmdline; /**< blanks between arguments, secrets masked; NULL: not known */
+	uint32_t uid, nspid, netns, pidns, mntns, threads;
+	uint64_t rss_bytes;
+	uint64_t end_ns; /**< 0: alive */
+	int exit_status;
+	bool has_ids, has_namespaces, has_exit, kthread;
+	bool selected; /**< to be recorded for its own sake */
+	bool dirty;    /**< facts changed since the last interval */
+};
+
+/** All processes, found by pid and start time, or by pid among those alive. */
+struct procs {
+	VEC(struct proc) v;
+	struct idmap by_ident, by_pid;
+	bool select_all;
+	bool redact;
+};
+
+void procs_init(struct procs *p, bool select_all, bool redact);
+void procs_done(struct procs *p);
+
+/** The process with that pid and start; made when it is new. @return its number */
+uint32_t procs_get(struct procs *p, uint32_t pid, uint64_t start_ns);
+/** The live process with that pid, or IDMAP_NONE. */
+uint32_t procs_live(const struct procs *p, uint32_t pid);
+/** Select @p pid and what descends from it, now and later. */
+void procs_select(struct procs *p, uint32_t pid);
+/** Make selection follow parents: to be called after processes were added. */
+void procs_spread_selection(struct procs *p);
+
+/** Take over a command line of NUL-separated arguments. */
+void procs_set_cmdline(struct procs *p, uint32_t proc, const char *s, size_t n);
+
+/** Node of a process in an interval's graph: identity, and all facts when they are new. */
+uint32_t procs_node(struct procs *p, struct graph *g, uint32_t proc);
+/** Node of a thread, with its process. @param comm NULL: not known */
+struct node *procs_thread(struct procs *p, struct graph *g, uint32_t proc, uint32_t tid,
+			  uint64_t start_ns, const char *comm);
