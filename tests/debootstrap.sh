@@ -1,42 +1,43 @@
 #!/bin/bash
-# debootstrap.sh [quickstart|check]... - run them (default: both) in a fresh Debian 12 that has
-# only git, made in a temporary folder by debootstrap. Takes minutes; needs root. The package
-# sources and their keys are those of this host.
+# debootstrap.sh [COMMAND]... - run COMMANDs (default: ./quickstart, then ./check) in a clone of
+# this repository in a fresh Debian 12 that has only git; takes minutes, as root.
+# Packages come from the mirror that this host's apt is configured with.
 set -Eeuo pipefail
-top=$(cd "$(dirname "$0")/.." && pwd)
-[ "$(id -u)" = 0 ] || { echo "debootstrap.sh: run as root" >&2; exit 1; }
-command -v debootstrap >/dev/null || { echo "debootstrap.sh: install debootstrap" >&2; exit 1; }
-[ $# -gt 0 ] || set -- quickstart check
+trap 'echo "debootstrap: failed at line $LINENO" >&2' ERR
+repo=$(git -C "$(dirname "$(readlink -f "$0")")" rev-parse --show-toplevel)
+[ $# -gt 0 ] || set -- ./quickstart ./check
+die() { trap - ERR; echo "debootstrap: $*" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || die "must run as root"
+command -v debootstrap >/dev/null || die "needs: apt-get install -y debootstrap"
 
-# shellcheck disable=SC2016 # apt expands these
-mirror=$(apt-get indextargets --format '$(CREATED_BY) $(RELEASE) $(REPO_URI)' |
-    awk '$1 == "Packages" && $2 == "bookworm" { print $3; exit }')
-[ -n "$mirror" ] || { echo "debootstrap.sh: this host's apt has no bookworm" >&2; exit 1; }
+# shellcheck disable=SC2016 # for apt
+mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE)' |
+    sed -n 's/ bookworm$//p' | head -n 1)
+[ -n "$mirror" ] || die "apt on this host has no source for bookworm"
 root=$(mktemp -d)
 cleanup() {
     local m
     for m in dev sys proc; do
-        mountpoint -q "$root/$m" && { umount -R "$root/$m" || return; }
+        if mountpoint -q "$root/$m"; then umount -R "$root/$m" || umount -Rl "$root/$m"; fi
     done
-    # A mount that stays would take the host's files with it.
-    rm -rf --one-file-system "$root"
+    # Never remove through a mount that could not be undone.
+    if ! grep -q " $root/" /proc/mounts; then rm -rf "$root"; fi
 }
 trap cleanup EXIT
 
 debootstrap --variant=minbase --include=git,ca-certificates bookworm "$root" "$mirror"
-# shellcheck disable=SC2016 # apt expands these
-apt-get indextargets --format '$(CREATED_BY) $(RELEASE) $(REPO_URI)' |
-    awk '$1 == "Packages" && $2 ~ /^bookworm/ { print "deb", $3, $2, "main" }' | sort -u \
-    >"$root/etc/apt/sources.list"
-cp -L /etc/resolv.conf "$root/etc/resolv.conf"
-git clone -q "$top" "$root/root/witty-profiler"
-for m in proc sys dev; do
+# shellcheck disable=SC2016 # for apt
+apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' |
+    grep -E ' bookworm(-updates|-security)? main$' | sort -u >"$root/etc/apt/sources.list"
+cp /etc/resolv.conf /etc/hosts "$root/etc/"
+mount -t proc proc "$root/proc"
+for m in sys dev; do
     mount --rbind "/$m" "$root/$m"
     mount --make-rslave "$root/$m"
 done
-for script; do
-    echo "== $script"
-    # shellcheck disable=SC2016 # for the shell inside
-    env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin CI=true \
-        chroot "$root" bash -c 'cd /root/witty-profiler && exec "./$1"' bash "$script" </dev/null
+git clone -q "$repo" "$root/src"
+for c; do
+    echo "debootstrap: $c"
+    chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+        sh -c "cd /src && $c" </dev/null
 done
