@@ -1,0 +1,41 @@
+#pragma once
+
+#include "graph.h"
+#include "json.h"
+
+/** What of a list is wanted. */
+struct selection {
+	const struct type *type; /**< NULL: all */
+	uint64_t limit;		 /**< 0: all */
+};
+
+/* JSON, stable: docs/schema.md. Ids are texts such as "process:4711". */
+void render_entities_json(struct graph *g, const struct selection *s, struct json_writer *w);
+void render_edges_json(struct graph *g, const struct selection *s, struct json_writer *w);
+/** Flows from sender to receiver, largest first. */
+void render_flows_json(struct graph *g, const struct selection *s, struct json_writer *w);
+/** @param entities,edges counts by type number, [n_entity_types] and [n_edge_types] */
+void render_summary_json(struct graph *g, const uint64_t *entities, const uint64_t *edges,
+			 struct json_writer *w);
+void render_report_json(struct graph *g, const struct selection *s, struct json_writer *w);
+/** One entity and its edges. */
+void render_entity_json(struct graph *g, uint32_t node, struct json_writer *w);
+
+void render_entities_text(struct graph *g, const struct selection *s, struct strbuf *b);
+void render_edges_text(struct graph *g, const struct selection *s, struct strbuf *b);
+void render_flows_text(struct graph *g, const struct selection *s, struct strbuf *b);
+void render_summary_text(struct graph *g, const uint64_t *entities, const uint64_t *edges,
+			 struct strbuf *b);
+void render_entity_text(struct graph *g, uint32_t node, struct strbuf *b);
+void render_report_text(struct graph *g, const struct selection *s, struct strbuf *b);
+
+/** The registry as Markdown: docs/schema.md. */
+void render_schema_md(struct strbuf *b);
+
+/* Lists in the order of reports; the caller frees them with vec_done(). */
+struct index_list {
+	VEC(uint32_t) v;
+};
+void flows_by_bytes(const struct graph *g, struct index_list *ret);
+void threads_by_time(const struct graph *g, struct index_list *ret);
+void count_types(const struct graph *g, uint64_t *entities, uint64_t *edges);

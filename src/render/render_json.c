@@ -1,0 +1,274 @@
+/* Lists and reports as JSON: fields come from the registry, ids are texts. */
+#include <string.h>
+
+#include "render.h"
+
+static void write_key_str(struct json_writer *w, const char *key, const char *s)
+{
+	json_write_key(w, key);
+	json_write_str(w, s);
+}
+
+static void write_value(struct graph *g, const struct field *f, const uint64_t *data, struct json_writer *w)
+{
+	struct value v = field_get(f, data);
+
+	switch (f->type) {
+	case T_BOOL:
+		json_write_bool(w, v.b);
+		break;
+	case T_I64:
+		json_write_i64(w, v.i64);
+		break;
+	case T_U64:
+		json_write_u64(w, v.u64);
+		break;
+	case T_F64:
+		json_write_f64(w, v.f64);
+		break;
+	case T_STR:
+		json_write_str(w, v.str);
+		break;
+	case T_JSON:
+		json_write_raw(w, v.str, strlen(v.str));
+		break;
+	case T_REF:
+		json_write_str(w, graph_node_id(g, v.ref));
+		break;
+	}
+}
+
+static void write_fields(struct graph *g, const struct type *t, uint64_t measured, const uint64_t *data,
+			 struct json_writer *w)
+{
+	for (int i = 0; i < t->nfields; i++) {
+		json_write_key(w, t->fields[i].name);
+		if (measured & (1ull << i))
+			write_value(g, &t->fields[i], data, w);
+		else
+			json_write_null(w);
+	}
+}
+
+static void write_entity(struct graph *g, const struct node *n, struct json_writer *w)
+{
+	json_write_object(w);
+	write_key_str(w, "id", graph_node_id(g, n->index));
+	write_key_str(w, "type", n->type->name);
+	write_key_str(w, "namespace", n->ns);
+	write_fields(g, n->type, n->measured, n->data, w);
+	json_write_object_end(w);
+}
+
+static void write_edge(struct graph *g, const struct edge *d, struct json_writer *w)
+{
+	json_write_object(w);
+	write_key_str(w, "type", d->type->name);
+	write_key_str(w, "source", graph_node_id(g, d->source));
+	write_key_str(w, "target", graph_node_id(g, d->target));
+	write_fields(g, d->type, d->measured, d->data, w);
+	json_write_object_end(w);
+}
+
+void render_entities_json(struct graph *g, const struct selection *s, struct json_writer *w)
+{
+	uint64_t n = 0;
+
+	json_write_array(w);
+	vec_for(&g->nodes, it)
+		if ((!s->type || s->type == (*it)->type) && (!s->limit || n++ < s->limit))
+			write_entity(g, *it, w);
+	json_write_array_end(w);
+}
+
+void render_edges_json(struct graph *g, const struct selection *s, struct json_writer *w)
+{
+	uint64_t n = 0;
+
+	json_write_array(w);
+	vec_for(&g->edges, it)
+		if ((!s->type || s->type == (*it)->type) && (!s->limit || n++ < s->limit))
+			write_edge(g, *it, w);
+	json_write_array_end(w);
+}
+
+void render_entity_json(struct graph *g, uint32_t node, struct json_writer *w)
+{
+	struct edge_list out = graph_out(g, node), in = graph_in(g, node);
+
+	json_write_object(w);
+	json_write_key(w, "entity");
+	write_entity(g, g->nodes.v[node], w);
+	json_write_key(w, "out");
+	json_write_array(w);
+	for (size_t i = 0; i < out.n; i++)
+		write_edge(g, g->edges.v[out.v[i]], w);
+	json_write_array_end(w);
+	json_write_key(w, "in");
+	json_write_array(w);
+	for (size_t i = 0; i < in.n; i++)
+		write_edge(g, g->edges.v[in.v[i]], w);
+	json_write_array_end(w);
+	json_write_object_end(w);
+}
+
+static void write_end(struct graph *g, uint32_t node, struct json_writer *w)
+{
+	const struct node *n = g->nodes.v[node];
+	const char *id = graph_node_id(g, node), *colon = strchr(id, ':');
+
+	json_write_object(w);
+	write_key_str(w, "id", id);
+	json_write_key(w, "pid");
+	if (n->type == &process_type && HAS(process, n, pid))
+		json_write_u64(w, GET(process, n, pid));
+	else
+		json_write_null(w);
+	json_write_key(w, "name");
+	if (n->type == &process_type)
+		json_write_str(w, HAS(process, n, name) ? GET(process, n, name) : NULL);
+	else
+		json_write_str(w, colon ? colon + 1 : id);
+	json_write_object_end(w);
+}
+
+static void write_flow(struct graph *g, const struct edge *d, struct json_writer *w)
+{
+	uint64_t bytes = GET(flow, d, bytes), window = g->meta.window_ns;
+
+	/* An imported graph has no window of its own: the flow's own span is the best there is. */
+	if (!window && HAS(flow, d, first_ns) && HAS(flow, d, last_ns))
+		window = GET(flow, d, last_ns) - GET(flow, d, first_ns);
+	json_write_object(w);
+	json_write_key(w, "source");
+	write_end(g, d->source, w);
+	json_write_key(w, "target");
+	write_end(g, d->target, w);
+	write_fields(g, d->type, d->measured, d->data, w);
+	json_write_key(w, "rate_bps");
+	if (window)
+		json_write_f64(w, (double)bytes * 1e9 / (double)window);
+	else
+		json_write_null(w);
+	json_write_object_end(w);
+}
+
+void render_flows_json(struct graph *g, const struct selection *s, struct json_writer *w)
+{
+	struct index_list list;
+
+	flows_by_bytes(g, &list);
+	json_write_array(w);
+	for (size_t i = 0; i < list.v.n && (!s->limit || i < s->limit); i++)
+		write_flow(g, g->edges.v[list.v.v[i]], w);
+	json_write_array_end(w);
+	vec_done(&list.v);
+}
+
+static void write_counts(const struct type *const *types, size_t n, const uint64_t *counts,
+			 struct json_writer *w)
+{
+	json_write_object(w);
+	for (size_t i = 0; i < n; i++) {
+		if (!counts[i])
+			continue;
+		json_write_key(w, types[i]->name);
+		json_write_u64(w, counts[i]);
+	}
+	json_write_object_end(w);
+}
+
+static void write_about(struct graph *g, struct json_writer *w)
+{
+	json_write_key(w, "start_ns");
+	json_write_u64(w, g->meta.start_ns);
+	json_write_key(w, "window_ns");
+	if (g->meta.window_ns)
+		json_write_u64(w, g->meta.window_ns);
+	else
+		json_write_null(w);
+	json_write_key(w, "intervals");
+	json_write_u64(w, g->meta.intervals);
+	json_write_key(w, "complete");
+	json_write_bool(w, g->meta.complete);
+	write_key_str(w, "tool", g->meta.tool);
+	write_key_str(w, "options", g->meta.options);
+	json_write_key(w, "lost");
+	json_write_array(w);
+	vec_for(&g->losses, l) {
+		json_write_object(w);
+		write_key_str(w, "source", l->source);
+		write_key_str(w, "cause", l->cause);
+		json_write_key(w, "count");
+		json_write_u64(w, l->count);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+	json_write_key(w, "status");
+	json_write_array(w);
+	vec_for(&g->status, s) {
+		json_write_object(w);
+		write_key_str(w, "source", s->source);
+		write_key_str(w, "state", s->state);
+		write_key_str(w, "rung", s->rung);
+		write_key_str(w, "reason", s->reason);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+	json_write_key(w, "cost");
+	json_write_array(w);
+	vec_for(&g->costs, c) {
+		json_write_object(w);
+		write_key_str(w, "name", c->name);
+		write_key_str(w, "unit", c->unit);
+		json_write_key(w, "value");
+		json_write_f64(w, c->value);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+void render_summary_json(struct graph *g, const uint64_t *entities, const uint64_t *edges,
+			 struct json_writer *w)
+{
+	json_write_object(w);
+	json_write_key(w, "schema_version");
+	json_write_u64(w, 1);
+	json_write_key(w, "entities");
+	write_counts(entity_types, n_entity_types, entities, w);
+	json_write_key(w, "edges");
+	write_counts(edge_types, n_edge_types, edges, w);
+	write_about(g, w);
+	json_write_object_end(w);
+}
+
+static void write_busy_threads(struct graph *g, const struct selection *s, struct json_writer *w)
+{
+	struct index_list list;
+
+	threads_by_time(g, &list);
+	json_write_array(w);
+	for (size_t i = 0; i < list.v.n && i < (s->limit ? s->limit : 50); i++)
+		write_entity(g, g->nodes.v[list.v.v[i]], w);
+	json_write_array_end(w);
+	vec_done(&list.v);
+}
+
+void render_report_json(struct graph *g, const struct selection *s, struct json_writer *w)
+{
+	struct selection hosts = {.type = &host_type}, processes = {.type = &process_type};
+
+	json_write_object(w);
+	json_write_key(w, "schema_version");
+	json_write_u64(w, 1);
+	json_write_key(w, "hosts");
+	render_entities_json(g, &hosts, w);
+	write_about(g, w);
+	json_write_key(w, "processes");
+	render_entities_json(g, &processes, w);
+	json_write_key(w, "flows");
+	render_flows_json(g, s, w);
+	json_write_key(w, "busiest_threads");
+	write_busy_threads(g, s, w);
+	json_write_object_end(w);
+}
