@@ -1,0 +1,33 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "strbuf.h"
+
+/* Exit codes. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/** One subcommand. */
+struct verb {
+	const char *name, *usage, *summary;
+	const char *help; /**< options, one a line */
+	int (*run)(int argc, char **argv); /**< argv[0] is the verb; @return exit code */
+};
+
+extern const struct verb verb_record, verb_show, verb_report, verb_convert, verb_doctor, verb_capture,
+	verb_schema;
+
+/** Print "error: …" and the hint. @return EXIT_FAILED */
+int fail(const struct err *e);
+/** Print what is wrong with the command line. @return EXIT_USAGE */
+__attribute__((format(printf, 2, 3))) int usage_error(const struct verb *v, const char *fmt, ...);
+
+/** "10s", "500ms", "2m", "1.5h"; a bare number is seconds. @return 0 or -EINVAL */
+int parse_duration(const char *s, uint64_t *ret_ns);
+/** Whole decimal number. @return 0, -EINVAL or -ERANGE */
+int parse_number(const char *s, uint64_t *ret);
+
+/** Write a whole result to standard output or, if not NULL, to the file @p path. */
+int write_output(const char *path, bool force, const struct strbuf *b, struct err *e);

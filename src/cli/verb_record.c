@@ -1,0 +1,149 @@
+/* witty-profiler record: observe this host and write a recording. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record.h"
+#include "vec.h"
+#include "verb.h"
+
+struct record_args {
+	struct record_options o;
+	VEC(uint32_t) pids;
+	VEC(const char *) refuse;
+	struct strbuf text;
+	char default_name[64];
+};
+
+enum { OPT_FORCE = 256, OPT_NO_EBPF, OPT_REQUIRE, OPT_REFUSE, OPT_NO_REDACT };
+
+static const struct option options[] = {{"duration", required_argument, NULL, 'd'},
+					{"output", required_argument, NULL, 'o'},
+					{"pid", required_argument, NULL, 'p'},
+					{"interval", required_argument, NULL, 'i'},
+					{"force", no_argument, NULL, OPT_FORCE},
+					{"no-ebpf", no_argument, NULL, OPT_NO_EBPF},
+					{"require", required_argument, NULL, OPT_REQUIRE},
+					{"refuse", required_argument, NULL, OPT_REFUSE},
+					{"no-redact", no_argument, NULL, OPT_NO_REDACT},
+					{0}};
+
+static int parse_option(struct record_args *a, int opt)
+{
+	uint64_t v;
+
+	switch (opt) {
+	case 'd':
+		if (parse_duration(optarg, &a->o.duration_ns))
+			return usage_error(&verb_record, "'%s' is no duration (10s, 500ms, 2m)", optarg);
+		return 0;
+	case 'i':
+		if (parse_duration(optarg, &a->o.interval_ns) || a->o.interval_ns < 50000000)
+			return usage_error(&verb_record, "'%s' is no interval of at least 50ms", optarg);
+		return 0;
+	case 'o':
+		a->o.output = optarg;
+		return 0;
+	case 'p':
+		if (parse_number(optarg, &v) || !v || v > UINT32_MAX)
+			return usage_error(&verb_record, "'%s' is no process id", optarg);
+		vec_push(&a->pids, (uint32_t)v);
+		return 0;
+	case OPT_FORCE:
+		a->o.force = true;
+		return 0;
+	case OPT_NO_EBPF:
+		a->o.collect.no_ebpf = true;
+		return 0;
+	case OPT_REQUIRE:
+		if (strcmp(optarg, "ebpf"))
+			return usage_error(&verb_record, "--require knows 'ebpf', not '%s'", optarg);
+		a->o.collect.require_ebpf = true;
+		return 0;
+	case OPT_REFUSE:
+		vec_push(&a->refuse, optarg);
+		return 0;
+	case OPT_NO_REDACT:
+		a->o.collect.no_redact = true;
+		return 0;
+	}
+	return usage_error(&verb_record, "wrong option");
+}
+
+static void show_progress(void *ctx, uint64_t elapsed_ns, size_t processes)
+{
+	(void)ctx;
+	fprintf(stderr, "\rrecording  %.0f s  %zu processes ", (double)elapsed_ns / 1e9, processes);
+	fflush(stderr);
+}
+
+static void finish_args(struct record_args *a, int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		strbuf_addf(&a->text, "%s%s", i == 1 ? "" : " ", argv[i]);
+	a->o.options = strbuf_str(&a->text);
+	a->o.collect.pids = a->pids.v;
+	a->o.collect.npids = a->pids.n;
+	a->o.collect.probe.refuse = a->refuse.v;
+	a->o.collect.probe.nrefuse = a->refuse.n;
+	if (!a->o.command && !a->o.duration_ns)
+		a->o.duration_ns = 10000000000ull;
+	if (isatty(STDERR_FILENO))
+		a->o.progress = show_progress;
+}
+
+static int run(int argc, char **argv)
+{
+	struct record_args a = {.o = {.output = "recording.wpdb", .interval_ns = 1000000000}};
+	struct err e;
+	int opt, rc = 0, status = -1;
+
+	opterr = 0;
+	while (!rc && (opt = getopt_long(argc, argv, "+d:o:p:i:", options, NULL)) != -1)
+		rc = opt == '?' || opt == ':' ? usage_error(&verb_record, "wrong option '%s'", argv[optind - 1])
+					      : parse_option(&a, opt);
+	if (!rc && optind < argc && strcmp(argv[optind - 1], "--"))
+		rc = usage_error(&verb_record, "'%s': a command to run stands behind --", argv[optind]);
+	if (!rc) {
+		if (optind < argc)
+			a.o.command = argv + optind;
+		finish_args(&a, argc, argv);
+		rc = record(&a.o, &status, &e) < 0 ? EXIT_FAILED : EXIT_DONE;
+		if (a.o.progress)
+			fprintf(stderr, "\r%40s\r", "");
+		if (rc)
+			fail(&e);
+		else
+			fprintf(stderr, "recorded to %s\n", a.o.output);
+		if (!rc && status > 0) {
+			fprintf(stderr, "warning: '%s' ended with status %d\n", a.o.command[0], status);
+			rc = EXIT_FAILED;
+		}
+	}
+	vec_done(&a.pids);
+	vec_done(&a.refuse);
+	strbuf_done(&a.text);
+	return rc;
+}
+
+const struct verb verb_record = {
+	.name = "record",
+	.usage = "[-d TIME] [-o FILE] [-p PID]... [-i TIME] [OPTION]... [-- COMMAND ARG...]",
+	.summary = "Observe this host and write a recording",
+	.help = "  -d, --duration TIME   observe for TIME (default 10s; with a command: until it ends)\n"
+		"  -o, --output FILE     recording to write (default recording.wpdb)\n"
+		"  -p, --pid PID         only this process, its descendants and the other ends of their\n"
+		"                        flows; may be given several times\n"
+		"  -i, --interval TIME   length of an interval (default 1s, at least 50ms)\n"
+		"      --force           replace FILE if it exists\n"
+		"      --no-ebpf         read /proc only\n"
+		"      --require ebpf    fail when a BPF probe cannot be loaded\n"
+		"      --refuse NAME     do not use this probe, hook or rung (sched, sock.tp_btf, iter, ...)\n"
+		"      --no-redact       keep secrets in command lines\n"
+		"A command still running after TIME is ended (SIGTERM). SIGINT ends the recording and keeps it.\n",
+	.run = run,
+};

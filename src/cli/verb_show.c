@@ -1,0 +1,277 @@
+/* witty-profiler show and report: what a recording or graph file holds. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "derive_flows.h"
+#include "load.h"
+#include "recording.h"
+#include "render.h"
+#include "verb.h"
+
+struct view_args {
+	const struct verb *verb;
+	const char *file, *what, *id, *output;
+	const char *type_name;
+	bool json, force;
+	uint64_t limit, hops;
+	struct selection selection;
+};
+
+static const struct option options[] = {{"format", required_argument, NULL, 'f'},
+					{"type", required_argument, NULL, 't'},
+					{"limit", required_argument, NULL, 'n'},
+					{"hops", required_argument, NULL, 'h' + 256},
+					{"output", required_argument, NULL, 'o'},
+					{"force", no_argument, NULL, 'F'},
+					{0}};
+
+static int parse_option(struct view_args *a, int opt)
+{
+	switch (opt) {
+	case 'f':
+		if (strcmp(optarg, "json") && strcmp(optarg, "text"))
+			return usage_error(a->verb, "no format '%s': text or json", optarg);
+		a->json = !strcmp(optarg, "json");
+		return 0;
+	case 't':
+		a->type_name = optarg;
+		return 0;
+	case 'n':
+		if (parse_number(optarg, &a->limit))
+			return usage_error(a->verb, "'%s' is no number", optarg);
+		return 0;
+	case 'h' + 256:
+		if (parse_number(optarg, &a->hops) || a->hops > 8)
+			return usage_error(a->verb, "'%s' is no number of hops up to 8", optarg);
+		return 0;
+	case 'o':
+		a->output = optarg;
+		return 0;
+	case 'F':
+		a->force = true;
+		return 0;
+	}
+	return usage_error(a->verb, "wrong option");
+}
+
+static int find_type(struct view_args *a)
+{
+	bool edges = a->what && !strcmp(a->what, "edges");
+
+	if (!a->type_name)
+		return 0;
+	a->selection.type = type_find(edges ? KIND_EDGE : KIND_ENTITY, a->type_name);
+	if (!a->selection.type)
+		return usage_error(a->verb, "no %s type '%s'; docs/schema.md lists them",
+				   edges ? "edge" : "entity", a->type_name);
+	return 0;
+}
+
+static int output(struct view_args *a, struct strbuf *b)
+{
+	struct err e;
+	int rc = write_output(a->output, a->force, b, &e);
+
+	return rc < 0 ? fail(&e) : EXIT_DONE;
+}
+
+static void render(struct view_args *a, struct graph *g, uint32_t node, struct strbuf *b)
+{
+	uint64_t *entities = mem_alloc(n_entity_types * sizeof(*entities));
+	uint64_t *edges = mem_alloc(n_edge_types * sizeof(*edges));
+	struct json_writer w;
+	struct err e;
+
+	count_types(g, entities, edges);
+	json_writer_init_strbuf(&w, b, JSON_INDENT);
+	if (!strcmp(a->what, "summary"))
+		a->json ? render_summary_json(g, entities, edges, &w) : render_summary_text(g, entities, edges, b);
+	else if (!strcmp(a->what, "entities"))
+		a->json ? render_entities_json(g, &a->selection, &w) : render_entities_text(g, &a->selection, b);
+	else if (!strcmp(a->what, "edges"))
+		a->json ? render_edges_json(g, &a->selection, &w) : render_edges_text(g, &a->selection, b);
+	else if (!strcmp(a->what, "flows"))
+		a->json ? render_flows_json(g, &a->selection, &w) : render_flows_text(g, &a->selection, b);
+	else if (!strcmp(a->what, "report"))
+		a->json ? render_report_json(g, &a->selection, &w) : render_report_text(g, &a->selection, b);
+	else
+		a->json ? render_entity_json(g, node, &w) : render_entity_text(g, node, b);
+	if (a->json) {
+		json_writer_finish(&w, &e);
+		strbuf_addc(b, '\n');
+	} else {
+		json_writer_drop(&w);
+	}
+	free(entities);
+	free(edges);
+}
+
+/* A recording answers these without being read whole. */
+static int quick_answer(struct view_args *a, struct strbuf *b, struct err *e)
+{
+	uint64_t *entities = mem_alloc(n_entity_types * sizeof(*entities));
+	uint64_t *edges = mem_alloc(n_edge_types * sizeof(*edges));
+	struct json_writer w;
+	struct stored *s;
+	struct graph g;
+	int rc = stored_open(&s, a->file, e);
+
+	graph_init(&g);
+	if (!rc) {
+		rc = stored_load_meta(s, &g, e);
+		for (size_t i = 0; i < n_entity_types; i++) {
+			int64_t n = stored_count(s, entity_types[i]);
+
+			entities[i] = n > 0 ? (uint64_t)n : 0;
+		}
+		for (size_t i = 0; i < n_edge_types; i++) {
+			int64_t n = stored_count(s, edge_types[i]);
+
+			edges[i] = n > 0 ? (uint64_t)n : 0;
+		}
+		stored_close(s);
+	}
+	if (!rc && a->json) {
+		json_writer_init_strbuf(&w, b, JSON_INDENT);
+		render_summary_json(&g, entities, edges, &w);
+		json_writer_finish(&w, e);
+		strbuf_addc(b, '\n');
+	} else if (!rc) {
+		render_summary_text(&g, entities, edges, b);
+	}
+	graph_done(&g);
+	free(entities);
+	free(edges);
+	return rc;
+}
+
+static int load(struct view_args *a, struct graph *g, bool around, struct err *e)
+{
+	struct stored *s;
+	int rc;
+
+	if (!around)
+		return graph_load(g, a->file, e);
+	rc = stored_open(&s, a->file, e);
+	if (rc < 0)
+		return rc;
+	rc = stored_load_around(s, g, a->id, (unsigned)a->hops, 10000, e);
+	rc = rc ?: stored_load_meta(s, g, e);
+	stored_close(s);
+	return rc;
+}
+
+static int view(struct view_args *a)
+{
+	bool one = a->id != NULL;
+	struct strbuf b = {0};
+	struct graph g;
+	struct err e;
+	uint32_t node = NODE_NONE;
+	int format = file_format(a->file, &e), rc;
+
+	if (format < 0)
+		return fail(&e);
+	if (format == FORMAT_RECORDING && !strcmp(a->what, "summary")) {
+		rc = quick_answer(a, &b, &e);
+		rc = rc < 0 ? fail(&e) : output(a, &b);
+		strbuf_done(&b);
+		return rc;
+	}
+	graph_init(&g);
+	rc = load(a, &g, format == FORMAT_RECORDING && one, &e);
+	if (!rc && one && (node = graph_find(&g, a->id)) == NODE_NONE)
+		rc = err_msg(&e, -ENOENT, "no entity '%s' in '%s'", a->id, a->file);
+	if (!rc) {
+		if (!one)
+			derive_flows(&g);
+		/* Neighbours: all that was found around it. */
+		if (one && !strcmp(a->what, "neighbors") && format == FORMAT_RECORDING && a->hops > 1)
+			a->what = "edges";
+		render(a, &g, node, &b);
+	}
+	rc = rc < 0 ? fail(&e) : output(a, &b);
+	strbuf_done(&b);
+	graph_done(&g);
+	return rc;
+}
+
+static int parse(struct view_args *a, int argc, char **argv)
+{
+	int opt, rc = 0;
+
+	opterr = 0;
+	while (!rc && (opt = getopt_long(argc, argv, "f:t:n:o:", options, NULL)) != -1)
+		rc = opt == '?' ? usage_error(a->verb, "wrong option '%s'", argv[optind - 1])
+				: parse_option(a, opt);
+	a->selection.limit = a->limit;
+	return rc;
+}
+
+static int run_show(int argc, char **argv)
+{
+	static const char *const whats[] = {"summary", "entities", "edges", "flows", "entity", "neighbors"};
+	struct view_args a = {.verb = &verb_show, .hops = 1, .what = "summary"};
+	int rc = parse(&a, argc, argv);
+	size_t i = 0;
+	bool wants_id;
+
+	if (rc)
+		return rc;
+	if (optind >= argc)
+		return usage_error(&verb_show, "a file is needed");
+	a.file = argv[optind++];
+	if (optind < argc)
+		a.what = argv[optind++];
+	while (i < 6 && strcmp(a.what, whats[i]))
+		i++;
+	if (i == 6)
+		return usage_error(&verb_show, "cannot show '%s'", a.what);
+	wants_id = i >= 4;
+	if (wants_id && optind < argc)
+		a.id = argv[optind++];
+	if (wants_id && !a.id)
+		return usage_error(&verb_show, "'%s' needs an id, such as process:4711", a.what);
+	if (optind < argc)
+		return usage_error(&verb_show, "too much: '%s'", argv[optind]);
+	return find_type(&a) ?: view(&a);
+}
+
+static int run_report(int argc, char **argv)
+{
+	struct view_args a = {.verb = &verb_report, .what = "report"};
+	int rc = parse(&a, argc, argv);
+
+	if (rc)
+		return rc;
+	if (optind + 1 != argc)
+		return usage_error(&verb_report, "one file is needed");
+	a.file = argv[optind];
+	return view(&a);
+}
+
+const struct verb verb_show = {
+	.name = "show",
+	.usage = "FILE [summary|entities|edges|flows|entity ID|neighbors ID] [OPTION]...",
+	.summary = "Show what a recording or graph file holds",
+	.help = "  -f, --format FORMAT   text (default) or json\n"
+		"  -t, --type TYPE       only entities or edges of this type\n"
+		"  -n, --limit N         at most N items\n"
+		"      --hops N          neighbors: so many steps away (default 1)\n"
+		"  -o, --output FILE     write there instead of to standard output\n"
+		"      --force           replace that file if it exists\n",
+	.run = run_show,
+};
+
+const struct verb verb_report = {
+	.name = "report",
+	.usage = "FILE [OPTION]...",
+	.summary = "Report on a recording: processes, flows, busiest threads",
+	.help = "  -f, --format FORMAT   text (default) or json\n"
+		"  -n, --limit N         at most N flows and threads\n"
+		"  -o, --output FILE     write there instead of to standard output\n"
+		"      --force           replace that file if it exists\n",
+	.run = run_report,
+};
