@@ -31,12 +31,10 @@ static int on_thread(void *ctx, const struct sched_sample *s)
 {
 	struct sampling *x = ctx;
 	uint32_t proc = procs_get(&x->c->procs, s->task.tgid, s->task.leader_start_ns);
-	struct proc *p = &x->c->procs.v.v[proc];
 	struct node *process, *n;
 
-	if (!p->name[0])
-		memcpy(p->name, s->comm, sizeof(p->name));
-	if (!p->selected)
+	procs_set_name(&x->c->procs, proc, s->task.tid, s->comm);
+	if (!x->c->procs.v.v[proc].selected)
 		return 0;
 	n = procs_thread(&x->c->procs, x->g, proc, s->task.tid, s->task.start_ns, s->comm);
 	SET(thread, n, run_ns, s->run_ns);

@@ -62,8 +62,7 @@ static int on_sample(void *ctx, const struct sock_sample *s)
 	if (s->v.sock.proto == SOCK_PROTO_OTHER)
 		return 0;
 	proc = procs_get(&x->c->procs, s->v.task.tgid, s->v.task.leader_start_ns);
-	if (!x->c->procs.v.v[proc].name[0])
-		memcpy(x->c->procs.v.v[proc].name, s->v.comm, sizeof(s->v.comm));
+	procs_set_name(&x->c->procs, proc, s->v.task.tid, s->v.comm);
 	flows_add(x->c->flows, proc, s);
 	if (x->c->procs.v.v[proc].selected)
 		thread_edges(x, proc, s);

@@ -149,7 +149,8 @@ static void index_socket(struct flows *f, uint32_t i)
 
 	if (!is_inet(s))
 		return;
-	if (s->flags & SOCK_CONNECTED) {
+	/* A TCP socket with a remote port keeps its peer through every state of closing. */
+	if ((s->flags & SOCK_CONNECTED) || (s->proto == SOCK_PROTO_TCP && s->remote.port)) {
 		idmap_put(&f->by_tuple, tuple_key(s->netns, s->proto, &s->local, &s->remote), s->netns, i);
 		if (!addr_is_loopback(s, &s->local))
 			idmap_put(&f->by_tuple, tuple_key(0, s->proto, &s->local, &s->remote), 0, i);
@@ -187,7 +188,8 @@ static uint32_t know(struct flows *f, const struct sock_facts *s)
 
 void flows_add_holder(struct flows *f, uint32_t proc, const struct sock_facts *s)
 {
-	struct known *k = &f->known.v[know(f, s)];
+	uint32_t socket = know(f, s);
+	struct known *k = &f->known.v[socket];
 	struct holder *h;
 
 	for (uint32_t i = k->holders; i != NO; i = f->holders.v[i].next)
@@ -228,7 +230,8 @@ void flows_add(struct flows *f, uint32_t proc, const struct sock_sample *s)
 	uint32_t i = idmap_get(&f->half_by_key, x->sk_id, key);
 	struct half *h;
 
-	know(f, x);
+	/* Who used it holds it, also when it only ever receives by splice(2), or never. */
+	flows_add_holder(f, proc, x);
 	if (i == IDMAP_NONE) {
 		vec_add(&f->halves);
 		i = (uint32_t)f->halves.n - 1;

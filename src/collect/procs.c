@@ -91,6 +91,17 @@ void procs_set_cmdline(struct procs *p, uint32_t proc, const char *s, size_t n)
 	strbuf_done(&b);
 }
 
+void procs_set_name(struct procs *p, uint32_t proc, uint32_t tid, const char comm[16])
+{
+	struct proc *x = &p->v.v[proc];
+
+	/* The main thread names the process; another's name is better than none. */
+	if ((tid != x->pid && x->name[0]) || !memcmp(x->name, comm, sizeof(x->name)))
+		return;
+	memcpy(x->name, comm, sizeof(x->name));
+	x->dirty = true;
+}
+
 static void set_facts(struct graph *g, struct node *n, const struct proc *x)
 {
 	SET(process, n, ppid, x->ppid);

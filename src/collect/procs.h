@@ -47,6 +47,9 @@ void procs_spread_selection(struct procs *p);
 /** Take over a command line of NUL-separated arguments. */
 void procs_set_cmdline(struct procs *p, uint32_t proc, const char *s, size_t n);
 
+/** Take over the command name that thread @p tid of the process has now. */
+void procs_set_name(struct procs *p, uint32_t proc, uint32_t tid, const char comm[16]);
+
 /** Node of a process in an interval's graph: identity, and all facts when they are new. */
 uint32_t procs_node(struct procs *p, struct graph *g, uint32_t proc);
 /** Node of a thread, with its process. @param comm NULL: not known */
