@@ -52,6 +52,7 @@ struct sched_probe {
 	VEC(struct entry) entries;
 	VEC(uint32_t) index; /* open addressing over entries: number + 1, 0: free */
 	VEC(struct sched_cpu_time) out;
+	VEC(uint64_t) slots; /* read_slots() */
 };
 
 static uint64_t monotonic_ns(void)
@@ -186,6 +187,26 @@ static int read_iterator(struct sched_probe *p, struct err *e)
 	return (int)n;
 }
 
+/* When each CPU switched last: that is when the thread that holds it came there. */
+static void read_slots(struct sched_probe *p)
+{
+	int fd = ladder_map_fd(&p->ladder, "cpu_slots");
+	uint64_t slot[8]; /* struct cpu_slot */
+
+	vec_clear(&p->slots);
+	for (uint32_t i = 0; i < p->ncpu; i++) {
+		if (bpf_map_lookup_elem(fd, &i, slot))
+			slot[0] = 0;
+		vec_push(&p->slots, slot[0]);
+	}
+}
+
+/* A thread whose switch-out was not traced must not seem to run for ever. */
+static bool holds_cpu(const struct sched_probe *p, uint32_t cpu, uint64_t on_since)
+{
+	return on_since && cpu < p->slots.n && p->slots.v[cpu] == on_since;
+}
+
 static int read_hash(struct sched_probe *p)
 {
 	int fd = ladder_map_fd(&p->ladder, "tid_states");
@@ -196,12 +217,13 @@ static int read_hash(struct sched_probe *p)
 		uint32_t dead, pad;
 	} s;
 
+	read_slots(p);
 	for (; !bpf_map_get_next_key(fd, prev, &key); prev = &key) {
 		uint64_t now = monotonic_ns();
 
 		if (bpf_map_lookup_elem(fd, &key, &s) || s.dead)
 			continue;
-		if (s.on_since && now > s.on_since) {
+		if (holds_cpu(p, s.t.cpu, s.on_since) && now > s.on_since) {
 			s.t.run_ns += now - s.on_since;
 			s.t.streak_ns += now - s.on_since;
 			s.t.flags |= SCHED_RUNNING;
@@ -412,6 +434,7 @@ void sched_probe_close(struct sched_probe *p)
 	vec_done(&p->entries);
 	vec_done(&p->index);
 	vec_done(&p->out);
+	vec_done(&p->slots);
 	free(p);
 }
 

@@ -95,7 +95,11 @@ static __always_inline struct sched_state *state_by_tid(struct task_struct *t)
 	if (s && s->t.id.start_ns == BPF_CORE_READ(t, start_boottime))
 		return s;
 	state_init(&fresh, t);
-	bpf_map_update_elem(&tid_states, &tid, &fresh, BPF_ANY);
+	/* In place: another CPU may hold the old element, which an update would give to another key. */
+	if (s)
+		*s = fresh;
+	else
+		bpf_map_update_elem(&tid_states, &tid, &fresh, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&tid_states, &tid);
 }
 

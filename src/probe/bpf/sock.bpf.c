@@ -9,7 +9,9 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define MSG_PEEK 2
+/* linux/socket.h: what such a call returns stays in the queue, or is no data of the peer. */
+#define MSG_PEEK     2
+#define MSG_ERRQUEUE 0x2000
 
 /* tcp_recvmsg() and its like lost their argument `noblock` in v5.19 (ec095263a965). */
 const volatile bool recv_has_noblock = false;
@@ -166,7 +168,7 @@ static __always_inline int on_moved(struct sock *sk, s32 ret, u32 flags, enum so
 		m.named = bpf_map_lookup_elem(&pendings, &pk);
 	if (m.named && m.named->sk_id && m.named->sk_id != k.sk_id && !sock_id_is_address(raw))
 		m.named = NULL;
-	if (counts(m.proto, ret) && !(dir == SOCK_RECEIVED && flags & MSG_PEEK)) {
+	if (counts(m.proto, ret) && !(dir == SOCK_RECEIVED && flags & (MSG_PEEK | MSG_ERRQUEUE))) {
 		struct task_struct *t = (void *)bpf_get_current_task();
 
 		k.tid = bpf_get_current_pid_tgid();
