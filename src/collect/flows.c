@@ -176,11 +176,14 @@ static uint32_t know(struct flows *f, const struct sock_facts *s)
 		idmap_put(&f->by_id, s->sk_id, 0, i);
 	}
 	k = &f->known.v[i];
-	/* What a message named is no property of the socket. */
+	/* The peer that a message named is no property of the socket; its own address is. */
 	if (!(s->flags & (SOCK_PEER_MESSAGE | SOCK_PEER_UNKNOWN)) || !k->sock.sk_id) {
 		k->sock = *s;
 		if (s->flags & (SOCK_PEER_MESSAGE | SOCK_PEER_UNKNOWN))
 			k->sock.flags &= ~(uint32_t)SOCK_CONNECTED;
+		index_socket(f, i);
+	} else if (k->sock.local.port != s->local.port) {
+		k->sock.local = s->local;
 		index_socket(f, i);
 	}
 	return i;
