@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "graph_json.h"
+#include "graph_text.h"
 #include "load.h"
 #include "recording.h"
 #include "verb.h"
@@ -59,6 +60,17 @@ static int to_json(struct graph *g, const char *path, bool force, bool old_only,
 	return 0;
 }
 
+static int to_text(struct graph *g, const char *path, bool force, struct err *e)
+{
+	struct strbuf b = {0};
+	int rc;
+
+	graph_write_text(g, &b);
+	rc = write_output(path, force, &b, e);
+	strbuf_done(&b);
+	return rc;
+}
+
 static int convert(const char *in, const char *out, bool force, bool old_only)
 {
 	const char *to = suffix(out);
@@ -66,12 +78,14 @@ static int convert(const char *in, const char *out, bool force, bool old_only)
 	struct err e;
 	int rc;
 
-	if (strcmp(out, "-") && strcmp(to, ".json") && strcmp(to, ".wpdb"))
-		return usage_error(&verb_convert, "'%s': the suffix must be .json or .wpdb", out);
+	if (strcmp(out, "-") && strcmp(to, ".json") && strcmp(to, ".wpdb") && strcmp(to, ".txt"))
+		return usage_error(&verb_convert, "'%s': the suffix must be .json, .txt or .wpdb", out);
 	graph_init(&g);
 	rc = graph_load(&g, in, &e);
 	if (!rc && !strcmp(to, ".wpdb"))
 		rc = to_recording(&g, out, force, &e);
+	else if (!rc && !strcmp(to, ".txt"))
+		rc = to_text(&g, out, force, &e);
 	else if (!rc)
 		rc = to_json(&g, out, force, old_only, &e);
 	graph_done(&g);
@@ -101,7 +115,7 @@ static int run(int argc, char **argv)
 const struct verb verb_convert = {
 	.name = "convert",
 	.usage = "IN OUT [--force] [--openeuler]",
-	.summary = "Convert between recordings (.wpdb) and graph JSON (.json)",
+	.summary = "Convert between recordings (.wpdb), graph JSON (.json) and compact text (.txt)",
 	.help = "  The input's format is told by its content, the output's by its suffix; - is JSON on a pipe.\n"
 		"      --force       replace OUT if it exists\n"
 		"      --openeuler   JSON with nothing that openEuler's tool does not know\n",

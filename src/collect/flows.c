@@ -562,7 +562,8 @@ void flows_emit(struct flows *f, struct graph *g, uint64_t realtime_offset_ns)
 	}
 	vec_for(&f->links, l)
 		add_link(f, l);
+	/* One that was emitted and has nothing now was found to be another's: it ends with 0 messages. */
 	vec_for(&f->totals, t)
-		if (t->has_sent || t->has_received)
+		if (t->has_sent || t->has_received || t->stamp)
 			emit_total(f, g, t, realtime_offset_ns);
 }

@@ -8,6 +8,7 @@
 
 #include "cleanup.h"
 #include "graph_json.h"
+#include "graph_text.h"
 #include "recording.h"
 
 static int open_input(const char *path, struct err *e)
@@ -72,6 +73,35 @@ static int load_json(struct graph *g, const char *path, struct err *e)
 	return graph_read_json(g, r, e);
 }
 
+#define TEXT_MAX_BYTES (1u << 30)
+
+static int load_text(struct graph *g, const char *path, struct err *e)
+{
+	struct strbuf b = {0};
+	ssize_t n = 1;
+	int rc = 0;
+
+	CLEANUP_CLOSE int fd = open_input(path, e);
+	if (fd < 0)
+		return fd;
+	while (!rc && n > 0) {
+		strbuf_reserve(&b, 1 << 16);
+		n = read(fd, b.s + b.n, 1 << 16);
+		if (n < 0)
+			rc = err_set(e, -errno, "read '%s'", path);
+		else if (b.n + (size_t)n > TEXT_MAX_BYTES)
+			rc = err_msg(e, -EFBIG, "read '%s': longer than 1 GiB", path);
+		else
+			b.n += (size_t)n;
+	}
+	if (!rc) {
+		strbuf_addc(&b, '\n');
+		rc = graph_read_text(g, b.s, b.n, path, e);
+	}
+	strbuf_done(&b);
+	return rc;
+}
+
 int graph_load(struct graph *g, const char *path, struct err *e)
 {
 	int format = file_format(path, e);
@@ -80,5 +110,5 @@ int graph_load(struct graph *g, const char *path, struct err *e)
 		return format;
 	if (format == FORMAT_RECORDING)
 		return load_recording(g, path, e);
-	return load_json(g, path, e);
+	return format == FORMAT_TEXT ? load_text(g, path, e) : load_json(g, path, e);
 }
