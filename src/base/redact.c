@@ -132,12 +132,17 @@ static void add_plain(const struct redact *r, const char *s, const char *end)
 	add(r, s, end);
 }
 
+/* '=', or ':' that is not the one of "://". */
+static bool is_separator(const char *at, const char *end)
+{
+	return *at == '=' || (*at == ':' && (end - at < 3 || memcmp(at, "://", 3)));
+}
+
 /* The value in "--token=V", "TOKEN=V", "?a=b&token=V", "{"api_key":"V"}", or NULL. */
 static const char *secret_value(const char *s, const char *end)
 {
 	for (const char *at = s; at < end; at++)
-		if ((*at == '=' || (*at == ':' && memcmp(at, "://", end - at < 3 ? 1 : 3))) &&
-		    is_secret_name(s, (size_t)(at - s)))
+		if (is_separator(at, end) && is_secret_name(s, (size_t)(at - s)))
 			return at + 1;
 	return NULL;
 }
@@ -165,19 +170,18 @@ static bool add_short_option(struct redact *r, const char *s, const char *end)
 	return true;
 }
 
-/* @return whether what follows up to the end of the argument belongs to the secret */
+/* @return whether a secret was masked, to which the rest of the argument may belong */
 static bool add_word(struct redact *r, const char *s, const char *end)
 {
 	const char *value;
 
 	if (r->secret_next && r->is_header && is_scheme(s, (size_t)(end - s))) {
 		add(r, s, end);
-		r->is_header = false;
 		return false;
 	}
 	if (r->secret_next && (end - s < 2 || memcmp(s, "--", 2))) {
 		strbuf_add(r->out, MASK);
-		r->secret_next = false;
+		r->secret_next = r->is_header = false;
 		return true;
 	}
 	r->secret_next = r->is_header = false;
@@ -204,11 +208,13 @@ static void know_program(struct redact *r, const char *s, size_t n)
 		bool is_attached; /* "-p SECRET" is something else: it asks */
 	} programs[] = {
 		{"mysql", 'p', true},	{"mariadb", 'p', true}, {"sshpass", 'p', false},
-		{"redis-cli", 'a', false}, {"curl", 'u', false},   {"wget", 0, false},
+		{"redis-cli", 'a', false}, {"curl", 'u', false},
 	};
-	const char *slash = memrchr(s, '/', n);
-	const char *name = slash ? slash + 1 : s;
+	const char *blank = memchr(s, ' ', n), *slash, *name;
 
+	n = blank ? (size_t)(blank - s) : n;
+	slash = memrchr(s, '/', n);
+	name = slash ? slash + 1 : s;
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		if ((size_t)(s + n - name) >= strlen(programs[i].name) &&
 		    !memcmp(name, programs[i].name, strlen(programs[i].name))) {
@@ -229,14 +235,15 @@ static void add_argument(struct redact *r, const char *s, const char *end, bool 
 
 	while (s < end) {
 		const char *word = s;
+		bool was_header = r->is_header;
 
 		while (s < end && !is_blank(*s))
 			s++;
 		if (s > word) {
 			if (!first)
 				strbuf_addc(r->out, ' ');
-			/* The value of an option may hold blanks; in a joined line none can tell. */
-			if (add_word(r, word, s) && first && !is_all)
+			/* The value of an option may hold blanks; in a joined line nobody can tell. */
+			if (add_word(r, word, s) && (first || was_header) && !is_all)
 				return;
 			first = false;
 		}
@@ -256,7 +263,7 @@ void redact_cmdline(struct strbuf *out, const char *args, size_t n, bool mask)
 		if (at)
 			strbuf_addc(out, ' ');
 		if (!at)
-			know_program(&r, s, is_all ? strcspn(s, " ") < len ? strcspn(s, " ") : len : len);
+			know_program(&r, s, len);
 		if (mask)
 			add_argument(&r, s, s + len, is_all);
 		else
