@@ -19,6 +19,7 @@ struct redact {
 	bool is_header;	  /* it was a header: a scheme such as Bearer may come first */
 	char short_option; /* of this program: -p, -a or -u stands before a secret; 0: none */
 	bool is_attached;  /* and may have it in the same word: -pSECRET */
+	bool ends_with_argument; /* a secret in this word goes on to the end of the argument */
 };
 
 static bool is_word_char(char c)
@@ -56,7 +57,7 @@ static bool is_secret_name(const char *s, size_t n)
 	static const char *const words[] = {
 		"passw",      "passphrase", "secret",	   "credential",  "apikey",
 		"api-key",    "api_key",    "access-key",  "access_key",  "accesskey",
-		"private-key", "private_key", "authorization",
+		"private-key", "private_key", "authorization", "cookie",
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -170,6 +171,36 @@ static bool add_short_option(struct redact *r, const char *s, const char *end)
 	return true;
 }
 
+/* A word with a name that speaks of a secret, whose value starts at @p value. */
+static bool add_named(struct redact *r, const char *s, const char *value, const char *end)
+{
+	bool is_header = value[-1] == ':';
+	bool has_scheme = is_header && is_scheme(value, (size_t)(end - value));
+
+	/* In front of the name there may be a URL with a password of its own. */
+	add_plain(r, s, value);
+	r->is_header = r->secret_next = has_scheme || (is_header && value == end);
+	if (has_scheme)
+		add(r, value, end);
+	else if (value < end)
+		strbuf_add(r->out, MASK);
+	return !has_scheme && value < end;
+}
+
+/* Behind the separator of a secret's name. */
+static bool add_value(struct redact *r, const char *value, const char *end)
+{
+	bool is_scheme_only = is_scheme(value, (size_t)(end - value)) && !r->ends_with_argument;
+
+	r->is_header = value[-1] == ':' && (value == end || is_scheme_only);
+	r->secret_next = r->is_header;
+	if (r->is_header)
+		add(r, value, end);
+	else if (value < end)
+		strbuf_add(r->out, MASK);
+	return value < end && !r->is_header;
+}
+
 /* @return whether a secret was masked, to which the rest of the argument may belong */
 static bool add_word(struct redact *r, const char *s, const char *end)
 {
@@ -188,13 +219,8 @@ static bool add_word(struct redact *r, const char *s, const char *end)
 	if (add_short_option(r, s, end))
 		return false;
 	value = secret_value(s, end);
-	if (value) {
-		add(r, s, value);
-		r->is_header = r->secret_next = value == end && value[-1] == ':';
-		if (value < end)
-			strbuf_add(r->out, MASK);
-		return value < end;
-	}
+	if (value)
+		return add_named(r, s, value, end);
 	add_plain(r, s, end);
 	r->secret_next = s[0] == '-' && is_secret_name(s, (size_t)(end - s));
 	return false;
@@ -243,7 +269,8 @@ static void add_argument(struct redact *r, const char *s, const char *end, bool 
 			if (!first)
 				strbuf_addc(r->out, ' ');
 			/* The value of an option may hold blanks; in a joined line nobody can tell. */
-			if (add_word(r, word, s) && (first || was_header) && !is_all)
+			r->ends_with_argument = (first || was_header) && !is_all;
+			if (add_word(r, word, s) && r->ends_with_argument)
 				return;
 			first = false;
 		}

@@ -40,7 +40,7 @@ TEST(headers_are_masked_up_to_the_end_of_the_argument)
 	MASKED("curl\0-H\0Authorization: Bearer abc.def\0-v", "curl -H Authorization: Bearer *** -v");
 	MASKED("x\0-H\0Proxy-Authorization: Basic Zm9v", "x -H Proxy-Authorization: Basic ***");
 	MASKED("x\0-H\0authorization: abc def\0y", "x -H authorization: *** y");
-	MASKED("x\0-H\0Authorization:Bearer abc\0y", "x -H Authorization:*** y");
+	MASKED("x\0-H\0Authorization:Bearer abc\0y", "x -H Authorization:Bearer *** y");
 	MASKED("x\0--header=X-Api-Key: abc\0y", "x --header=X-Api-Key: *** y");
 	MASKED("x\0-H\0Cookie: session=abc; b=c\0y", "x -H Cookie: *** y");
 	MASKED("curl -H Authorization: Bearer abc -v", "curl -H Authorization: Bearer *** -v");
