@@ -19,7 +19,6 @@ struct redact {
 	bool is_header;	  /* it was a header: a scheme such as Bearer may come first */
 	char short_option; /* of this program: -p, -a or -u stands before a secret; 0: none */
 	bool is_attached;  /* and may have it in the same word: -pSECRET */
-	bool ends_with_argument; /* a secret in this word goes on to the end of the argument */
 };
 
 static bool is_word_char(char c)
@@ -187,20 +186,6 @@ static bool add_named(struct redact *r, const char *s, const char *value, const 
 	return !has_scheme && value < end;
 }
 
-/* Behind the separator of a secret's name. */
-static bool add_value(struct redact *r, const char *value, const char *end)
-{
-	bool is_scheme_only = is_scheme(value, (size_t)(end - value)) && !r->ends_with_argument;
-
-	r->is_header = value[-1] == ':' && (value == end || is_scheme_only);
-	r->secret_next = r->is_header;
-	if (r->is_header)
-		add(r, value, end);
-	else if (value < end)
-		strbuf_add(r->out, MASK);
-	return value < end && !r->is_header;
-}
-
 /* @return whether a secret was masked, to which the rest of the argument may belong */
 static bool add_word(struct redact *r, const char *s, const char *end)
 {
@@ -269,8 +254,7 @@ static void add_argument(struct redact *r, const char *s, const char *end, bool 
 			if (!first)
 				strbuf_addc(r->out, ' ');
 			/* The value of an option may hold blanks; in a joined line nobody can tell. */
-			r->ends_with_argument = (first || was_header) && !is_all;
-			if (add_word(r, word, s) && r->ends_with_argument)
+			if (add_word(r, word, s) && (first || was_header) && !is_all)
 				return;
 			first = false;
 		}
