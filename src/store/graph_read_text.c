@@ -7,6 +7,7 @@
 
 #include "graph_meta.h"
 #include "graph_text.h"
+#include "text_derive.h"
 #include "text_value.h"
 
 #define COLUMNS (FIELDS_MAX + 2)
@@ -29,6 +30,8 @@ struct reading {
 	struct strbuf constant_text[COLUMNS];
 	size_t ncolumns, nconstants;
 	VEC(uint32_t) nodes; /* index of each number, from 1 */
+	uint64_t ends[2];    /* numbers in the row above */
+	VEC(struct derived { struct edge *edge; int field; }) derived; /* known when all is read */
 	struct strbuf text;
 };
 
@@ -209,6 +212,10 @@ static int set_cell(struct reading *in, const struct target *t, const struct col
 
 	if (n == 1 && *s == '-')
 		return 0;
+	if (n == 1 && *s == '=' && t->edge && c->field < in->type->nfields) {
+		vec_push(&in->derived, ((struct derived){t->edge, c->field}));
+		return 0;
+	}
 	if (c->field >= in->type->nfields)
 		return set_other(in, t, c->field > in->type->nfields, s, n);
 	rc = get_value(in, c, f, s, n, &v);
@@ -217,6 +224,34 @@ static int set_cell(struct reading *in, const struct target *t, const struct col
 	field_set(f, data, &v);
 	*measured |= 1ull << c->field;
 	return 0;
+}
+
+/* The cell in full, with what it shares with the one above. */
+static bool take_cell(struct reading *in, struct column *c, const char *s, size_t n)
+{
+	struct strbuf whole = {0};
+	char *rest;
+	size_t shared;
+	bool good;
+
+	if (n == 1 && *s == '\'')
+		return c->above.n > 0;
+	if (*s != '^') {
+		strbuf_clear(&c->above);
+		strbuf_addn(&c->above, s, n);
+		return true;
+	}
+	shared = strtoul(s + 1, &rest, 10);
+	if (rest >= s + n || *rest++ != '~' || !text_get_str(&in->text, c->above.s, c->above.n) ||
+	    shared > in->text.n)
+		return false;
+	strbuf_addn(&whole, in->text.s, shared);
+	good = text_get_str(&in->text, rest, n - (size_t)(rest - s));
+	strbuf_addn(&whole, strbuf_str(&in->text), in->text.n);
+	strbuf_clear(&c->above);
+	text_add_str(&c->above, whole.s);
+	strbuf_done(&whole);
+	return good;
 }
 
 static int read_cells(struct reading *in, const struct target *t, const char *at, const char *end)
@@ -232,12 +267,8 @@ static int read_cells(struct reading *in, const struct target *t, const char *at
 
 		if (!text_next(&at, end, &s, &n))
 			return wrong(in, "the line is too short");
-		if (n != 1 || *s != '\'') {
-			strbuf_clear(&c->above);
-			strbuf_addn(&c->above, s, n);
-		} else if (!c->above.n) {
-			return wrong(in, "nothing stands above");
-		}
+		if (!take_cell(in, c, s, n))
+			return wrong(in, "not so much stands above");
 		rc = set_cell(in, t, c, c->above.s, c->above.n);
 	}
 	if (!rc && text_next(&at, end, &s, &n) && !(t->node && !in->ncolumns && n == 1 && *s == '.'))
@@ -266,7 +297,8 @@ static int read_ends(struct reading *in, const char **at, const char *end, uint3
 
 		if (!text_next(at, end, &s, &n))
 			return wrong(in, "the line is too short");
-		number = strtoull(s, NULL, 10);
+		number = *s == '\'' ? in->ends[i] : *s == '+' ? in->ends[i] + 1 : strtoull(s, NULL, 10);
+		in->ends[i] = number;
 		if (number < 1 || number > in->nodes.n)
 			return wrong(in, "no entity with that number");
 		ends[i] = in->nodes.v[number - 1];
@@ -310,8 +342,24 @@ static int apply_order(struct reading *in, struct edge_lists *lists, const char 
 
 			if (l->next == l->v.n)
 				return wrong(in, "wrong order of relations");
-			graph_add_edge(in->g, l->v.v[l->next++]);
+			if (graph_add_edge(in->g, l->v.v[l->next]) != l->v.v[l->next])
+				return wrong(in, "a relation stands there twice");
+			l->next++;
 		}
+	}
+	return 0;
+}
+
+static int derive(struct reading *in)
+{
+	vec_for(&in->derived, x) {
+		const struct field *f = &x->edge->type->fields[x->field];
+		struct value v;
+
+		if (!text_derive(in->g, x->edge, x->field, &v) || v.type != f->type)
+			return wrong(in, "'=' where nothing follows");
+		field_set(f, x->edge->data, &v);
+		x->edge->measured |= 1ull << x->field;
 	}
 	return 0;
 }
@@ -366,10 +414,13 @@ int graph_read_text(struct graph *g, const char *text, size_t n, const char *nam
 	}
 	/* Without an order, or after it: what is left, by type. */
 	vec_for(&lists.v, l) {
-		while (!rc && l->next < l->v.n)
-			graph_add_edge(g, l->v.v[l->next++]);
+		for (; !rc && l->next < l->v.n; l->next++)
+			if (graph_add_edge(g, l->v.v[l->next]) != l->v.v[l->next])
+				rc = wrong(in, "a relation stands there twice");
 		vec_done(&l->v);
 	}
+	rc = rc ?: derive(in);
+	vec_done(&in->derived);
 	vec_done(&lists.v);
 	for (size_t i = 0; i < COLUMNS; i++) {
 		strbuf_done(&in->columns[i].above);

@@ -13,9 +13,10 @@
  *   @@own                                                         relations of a type: FROM TO VALUES
  *   12 13
  *
- * A value is `-` when it was not measured and `'` when it equals the one above. Texts are bare where that
- * is unambiguous, else quoted as in JSON; maps and lists are JSON without needless quotes. A column
- * `name+BASE` holds differences to BASE. `=order` keeps the order of relations of different types.
+ * A value is `-` when it was not measured, `'` when it equals the one above, `^N~` and the rest when it
+ * begins with the first N characters of the one above, `=` when it follows from others (text_derive.h).
+ * As FROM or TO `+` is the number after the one above. Texts are bare where that is unambiguous, else quoted as in JSON; maps and lists are JSON without needless quotes. A column
+ * `name+BASE` holds differences to BASE; a number that ends in a dot is one with .0. `=order` keeps the order of relations of different types.
  */
 void graph_write_text(struct graph *g, struct strbuf *b);
 

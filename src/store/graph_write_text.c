@@ -5,6 +5,7 @@
 
 #include "graph_meta.h"
 #include "graph_text.h"
+#include "text_derive.h"
 #include "text_value.h"
 
 #define COLUMNS (FIELDS_MAX + 3) /* the fields, then namespace or weight, then extra */
@@ -17,6 +18,8 @@ struct row {
 	bool has_weight;
 	double weight;
 	uint32_t source, target;
+	struct graph *g;
+	const struct edge *edge; /* NULL: an entity */
 };
 
 /* A run of rows with the same type, and how each of its columns is written. */
@@ -35,7 +38,17 @@ static const char *column_name(const struct type *t, int c)
 	return c == t->nfields ? (t->kind == KIND_EDGE ? "weight" : "namespace") : "extra";
 }
 
-/* The value as text, "-" when absent. */
+static bool follows(const struct row *r, int c)
+{
+	struct value have, derived;
+
+	if (!r->edge || c >= r->type->nfields || !(r->measured & (1ull << c)))
+		return false;
+	have = field_get(&r->type->fields[c], r->data);
+	return text_derive(r->g, r->edge, c, &derived) && have.u64 == derived.u64;
+}
+
+/* The value as text, "-" when absent, "=" when it follows from others. */
 static void cell(struct strbuf *b, const struct row *r, int c, uint64_t base)
 {
 	const struct type *t = r->type;
@@ -43,6 +56,8 @@ static void cell(struct strbuf *b, const struct row *r, int c, uint64_t base)
 	if (c < t->nfields) {
 		if (!(r->measured & (1ull << c)))
 			strbuf_addc(b, '-');
+		else if (follows(r, c))
+			strbuf_addc(b, '=');
 		else if (base)
 			strbuf_add_u64(b, field_get(&t->fields[c], r->data).u64 - base);
 		else
@@ -120,6 +135,40 @@ static void write_header(struct strbuf *b, const struct table *t, uint32_t numbe
 	strbuf_addc(b, '\n');
 }
 
+/* An entity's number: `'` as above, `+` the one after that. */
+static void write_end(struct strbuf *b, uint32_t node, const uint32_t *above)
+{
+	if (above && node == *above)
+		strbuf_addc(b, '\'');
+	else if (above && node == *above + 1)
+		strbuf_addc(b, '+');
+	else
+		strbuf_add_u64(b, (uint64_t)node + 1);
+}
+
+/* Texts that begin as the one above: what they share is worth leaving out from 8 characters on. */
+static bool write_shared(struct strbuf *b, const struct row *r, const struct row *above, int c)
+{
+	const struct field *f = &r->type->fields[c];
+	const char *s, *t;
+	size_t n = 0;
+
+	if (c >= r->type->nfields || f->type != T_STR || !(r->measured & above->measured & (1ull << c)))
+		return false;
+	s = field_get(f, r->data).str;
+	t = field_get(f, above->data).str;
+	while (s[n] && s[n] == t[n])
+		n++;
+	/* Not within a character. */
+	while (n && ((unsigned char)s[n] & 0xc0) == 0x80)
+		n--;
+	if (n < 8)
+		return false;
+	strbuf_addf(b, "^%zu~", n);
+	text_add_str(b, s + n);
+	return true;
+}
+
 static void write_rows(struct strbuf *b, const struct table *t)
 {
 	const struct type *type = t->rows->type;
@@ -129,8 +178,11 @@ static void write_rows(struct strbuf *b, const struct table *t)
 		const struct row *r = &t->rows[i];
 		size_t start = b->n;
 
-		if (type->kind == KIND_EDGE)
-			strbuf_addf(b, "%" PRIu32 " %" PRIu32, r->source + 1, r->target + 1);
+		if (type->kind == KIND_EDGE) {
+			write_end(b, r->source, i ? &r[-1].source : NULL);
+			strbuf_addc(b, ' ');
+			write_end(b, r->target, i ? &r[-1].target : NULL);
+		}
 		for (int c = 0; c < type->nfields + 2; c++) {
 			if (!t->used[c] || t->constant[c])
 				continue;
@@ -149,7 +201,7 @@ static void write_rows(struct strbuf *b, const struct table *t)
 				cell(&above, &t->rows[i - 1], c, t->base[c]);
 			if (i && now.n > 1 && now.n == above.n && !memcmp(now.s, above.s, now.n))
 				strbuf_addc(b, '\'');
-			else
+			else if (!i || !write_shared(b, r, r - 1, c))
 				strbuf_addn(b, now.s, now.n);
 		}
 		/* Nothing but constants: the line must still be there. */
@@ -233,7 +285,8 @@ static void write_edges(struct graph *g, struct strbuf *b)
 				vec_push(&rows, ((struct row){.type = d->type, .measured = d->measured,
 							      .data = d->data, .extra = d->extra,
 							      .has_weight = d->has_weight, .weight = d->weight,
-							      .source = d->source, .target = d->target}));
+							      .source = d->source, .target = d->target,
+							      .g = g, .edge = d}));
 		}
 		write_table(b, rows.v, rows.n, 0);
 		vec_done(&rows);

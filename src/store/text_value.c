@@ -56,13 +56,17 @@ static void add_loose(struct strbuf *b, const char *json)
 		bool key;
 
 		if (*s != '"') {
-			strbuf_addc(b, *s++);
+			/* 1.0 as "1.": still no integer. */
+			bool dot_zero = s[0] == '.' && s[1] == '0' && strchr(",]}", s[2]);
+
+			strbuf_addc(b, *s);
+			s += dot_zero ? 2 : 1;
 			continue;
 		}
 		while (*end != '"')
 			end += *end == '\\' ? 2 : 1;
 		key = end[1] == ':';
-		if (all_plain(s + 1, (size_t)(end - s - 1)) && !memchr(s + 1, ':', (size_t)(end - s - 1)) &&
+		if (all_plain(s + 1, (size_t)(end - s - 1)) && end[-1] != '.' && !memchr(s + 1, ':', (size_t)(end - s - 1)) &&
 		    (key || !is_literal(s + 1, (size_t)(end - s - 1))))
 			strbuf_addn(b, s + 1, (size_t)(end - s - 1));
 		else
@@ -307,6 +311,8 @@ bool text_get_json(struct strbuf *out, const char *s, size_t n)
 			len++;
 		if (!len)
 			strbuf_addc(out, s[i++]);
+		else if (s[i + len - 1] == '.' && is_literal(s + i, len - 1))
+			strbuf_addn(out, s + i, len), strbuf_addc(out, '0');
 		else if (is_literal(s + i, len) && !(i + len < n && s[i + len] == ':'))
 			strbuf_addn(out, s + i, len);
 		else
