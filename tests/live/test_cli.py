@@ -1,0 +1,619 @@
+#!/usr/bin/python3
+"""What the program says to bad input, bad surroundings and interruptions, and what it keeps.
+
+usage: WITTY=PROGRAM test_cli.py [Class[.test_name]]...
+
+Every refusal must be one `error:` line with at most one `hint:` line, exit status 1 or 2, in little
+time and memory. Tests that need root or a file outside the tree skip themselves and say why.
+"""
+import ctypes
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+WITTY = os.environ.get("WITTY", "witty-profiler")
+HERE = os.path.dirname(os.path.abspath(__file__))
+CAPTURE = os.path.join(HERE, "../../../shared/data/openeuler-vllm-tp4.json")
+MEMORY_MAX = 400 << 20
+LIMIT_S = 60
+NOBODY = 65534
+
+
+def is_sanitized():
+    """AddressSanitizer reserves terabytes of addresses, so RLIMIT_AS cannot be used with it."""
+    with open(WITTY, "rb") as f:
+        return b"__asan_init" in f.read()
+
+
+SANITIZED = is_sanitized()
+
+
+def limit_memory():
+    if not SANITIZED:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
+
+
+def small_graph():
+    """A few entities and relations, as text."""
+    process = {"entity_namespace": "local", "entity_type": "ProcessEntity", "details": {}, "pid": 7,
+               "ppid": 1, "name": "a", "cmdline": "a b"}
+    thread = {"entity_namespace": "local", "entity_type": "ThreadEntity", "details": {}, "tid": 7,
+              "process": process, "name": "a"}
+    sock = {"entity_namespace": "local", "entity_type": "SocketEntity", "details": {},
+            "socket_type": "TCP", "socket_addr": "127.0.0.1", "socket_port": 80,
+            "socket_thread": None, "socket_process": None}
+    own = {"edge_type": "OwnEdge", "weight": None, "source_node": process, "target_node": thread}
+    send = {"edge_type": "SendToSocketEdge", "weight": 0.5, "source_node": thread,
+            "target_node": sock, "connection_type": "TCP",
+            "data_flow": {"start_time": 1772608557762327490, "end_time": 1772608557762327491,
+                          "data_size": 30006, "packets_cnt": 118}}
+    return json.dumps({"nodes": [process, sock, thread], "edges": [own, send]})
+
+
+class Case(unittest.TestCase):
+    maxDiff = 2000
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="witty-cli-")
+        self.addCleanup(shutil.rmtree, self.dir, True)
+        os.chmod(self.dir, 0o755)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def write(self, name, content):
+        with open(self.path(name), "w" if isinstance(content, str) else "wb") as f:
+            f.write(content)
+        return self.path(name)
+
+    def witty(self, *args, **kw):
+        kw.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run([WITTY, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=LIMIT_S, preexec_fn=limit_memory, errors="replace", **kw)
+
+    def done(self, *args, **kw):
+        r = self.witty(*args, **kw)
+        self.assertEqual(r.returncode, 0, f"{args}: {r.stderr}")
+        return r
+
+    def check_refusal(self, r, what, codes=(1, 2)):
+        lines = r.stderr.splitlines()
+        errors = [x for x in lines if x.startswith("error: ")]
+        hints = [x for x in lines if x.startswith("hint: ")]
+        self.assertIn(r.returncode, codes, f"{what}: {r.stderr[-2000:]}")
+        self.assertEqual(len(errors), 1, f"{what}: {r.stderr[-2000:]}")
+        self.assertLessEqual(len(hints), 1, r.stderr)
+        self.assertEqual(len(lines), 1 + len(hints), f"{what}: {r.stderr[-2000:]}")
+        self.assertGreater(len(errors[0]), len("error: ") + 5)
+
+    def refused(self, *args, **kw):
+        codes = kw.pop("codes", (1, 2))
+        r = self.witty(*args, **kw)
+        self.check_refusal(r, args, codes)
+        return r.stderr
+
+    def refused_input(self, path):
+        """By every reader of files."""
+        out = self.path("refused.json")
+        said = self.refused("convert", path, out, codes=(1,))
+        for what in ("summary", "flows", "entities"):
+            self.refused("show", path, what, codes=(1,))
+        self.refused("report", path, codes=(1,))
+        return said
+
+    def summary(self, path):
+        return json.loads(self.done("show", path, "summary", "--format", "json").stdout)
+
+    def small_recording(self, name="small.wpdb"):
+        self.done("convert", self.write("small.json", small_graph()), self.path(name))
+        return self.path(name)
+
+
+class Convert(Case):
+    def round_trip(self, text):
+        source = self.write("in.json", text)
+        self.done("convert", source, self.path("a.wpdb"))
+        self.done("convert", self.path("a.wpdb"), self.path("b.json"), "--openeuler")
+        with open(self.path("b.json")) as f:
+            return json.load(f)
+
+    def check_equal(self, want, got):
+        def key(x):
+            return json.dumps(x, sort_keys=True)
+        for what in ("nodes", "edges"):
+            self.assertEqual(len(want[what]), len(got[what]), what)
+            for a, b in zip(sorted(want[what], key=key), sorted(got[what], key=key)):
+                self.assertEqual(a, b)
+
+    def test_small(self):
+        text = small_graph()
+        self.check_equal(json.loads(text), self.round_trip(text))
+
+    def test_capture(self):
+        if not os.path.exists(CAPTURE):
+            self.skipTest("no capture of openEuler's tool beside the source tree")
+        with open(CAPTURE) as f:
+            graph = json.load(f)
+        self.assertEqual((len(graph["nodes"]), len(graph["edges"])), (129, 259))
+        self.check_equal(graph, self.round_trip(json.dumps(graph)))
+        env = {"local_ip": "10.0.0.2", "hostname": "h", "machine_id": "m"}
+        got = self.round_trip_again({"env": env, "content": graph})
+        self.assertEqual(got.get("env"), env)
+        self.check_equal(graph, got["content"])
+
+    def round_trip_again(self, document):
+        os.unlink(self.path("a.wpdb"))
+        os.unlink(self.path("b.json"))
+        return self.round_trip(json.dumps(document))
+
+    def test_all_three_formats(self):
+        """Whatever the way, the same graph arrives."""
+        self.write("a.json", small_graph())
+        for a, b in (("a.json", "b.txt"), ("b.txt", "c.wpdb"), ("c.wpdb", "d.json"),
+                     ("d.json", "e.txt")):
+            self.done("convert", self.path(a), self.path(b))
+        self.done("convert", self.path("e.txt"), self.path("f.json"), "--openeuler")
+        with open(self.path("f.json")) as f:
+            self.check_equal(json.loads(small_graph()), json.load(f))
+
+    def test_sums_are_not_doubled(self):
+        """Each edge carries a copy of its ends: a sum in them is still one sum."""
+        doc = json.loads(small_graph())
+        doc["nodes"][0]["cpu_ns"] = 5
+        doc["edges"][0]["source_node"]["cpu_ns"] = 5
+        doc["edges"][0]["target_node"]["process"]["cpu_ns"] = 5
+        self.done("convert", self.write("s.json", json.dumps(doc)), self.path("s.wpdb"))
+        rows = json.loads(self.done("show", self.path("s.wpdb"), "entities", "--type", "process",
+                                    "--format", "json").stdout)
+        self.assertEqual([r["cpu_ns"] for r in rows], [5])
+
+
+class BadJson(Case):
+    def test_missing_file(self):
+        self.assertIn("No such file", self.refused_input(self.path("nothing.json")))
+
+    def test_directory(self):
+        self.refused_input(self.dir)
+
+    def test_empty(self):
+        self.assertIn("empty", self.refused_input(self.write("e.json", "")))
+        self.refused_input(self.write("w.json", " \n"))
+
+    def test_truncated(self):
+        text = small_graph()
+        for n in list(range(1, 40)) + list(range(40, len(text), 97)):
+            self.refused("convert", self.write("t.json", text[:n]), self.path("o.json"), codes=(1,))
+
+    def test_deep(self):
+        for one in ("[", '{"a":'):
+            self.refused_input(self.write("d.json", one * 10000))
+            self.refused_input(self.write("d.json", '{"nodes":[],"edges":[],"x":' + one * 10000))
+        node = '{"entity_type":"ThreadEntity","tid":1,"process":'
+        self.refused_input(self.write("d.json", '{"nodes":[' + node * 10000))
+
+    def measured(self, args, feed):
+        """Run with @p feed as input; what it said, and its peak memory."""
+        p = subprocess.Popen([WITTY, *args], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, preexec_fn=limit_memory)
+        thread = threading.Thread(target=feed, args=(p.stdin,))
+        thread.start()
+        said = p.stderr.read().decode(errors="replace")
+        _, status, usage = os.wait4(p.pid, 0)
+        p.returncode = os.waitstatus_to_exitcode(status)
+        thread.join()
+        p.stderr.close()
+        r = subprocess.CompletedProcess(args, p.returncode, "", said)
+        self.check_refusal(r, args, (1,))
+        self.assertLess(usage.ru_maxrss << 10, MEMORY_MAX)
+
+    def test_string_of_a_gigabyte(self):
+        def feed(pipe):
+            try:
+                pipe.write(b'{"nodes":[{"entity_type":"ProcessEntity","pid":1,"name":"')
+                for _ in range(1 << 10):
+                    pipe.write(b"a" * (1 << 20))
+                pipe.write(b'"}],"edges":[]}')
+            except BrokenPipeError:
+                pass
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                pass
+        self.measured(["convert", "-", self.path("o.json")], feed)
+
+    def test_sparse_files(self):
+        for head in (b'{"nodes":[{"entity_type":"ProcessEntity","name":"', b"# witty", b"\n", b"x"):
+            path = self.write("s.json", head)
+            os.truncate(path, 1 << 30)
+            self.refused_input(path)
+            os.unlink(path)
+
+    def test_documents(self):
+        for text in ('[]', '1', '"a"', 'null', '{}', '{"nodes":[]}', '{"nodes":{},"edges":[]}',
+                     '{"nodes":[1],"edges":[]}', '{"nodes":[null],"edges":[]}',
+                     '{"nodes":[{}],"edges":[]}', '{"nodes":[],"edges":[{}]}',
+                     '{"nodes":[],"edges":[]}x', '{"nodes":[],"edges":[]}{}', '\0\1\2',
+                     '{"nodes":[{"entity_type":"NoSuchEntity"}],"edges":[]}',
+                     '{"nodes":[{"entity_type":null}],"edges":[]}',
+                     '{"nodes":[{"entity_type":"ProcessEntity","pid":"7"}],"edges":[]}',
+                     '{"nodes":[{"entity_type":"ProcessEntity","pid":-7}],"edges":[]}',
+                     '{"nodes":[{"entity_type":"ProcessEntity","pid":1e400}],"edges":[]}',
+                     '{"nodes":[{"entity_type":"ProcessEntity","name":{}}],"edges":[]}',
+                     '{"nodes":[],"edges":[{"edge_type":"OwnEdge"}]}',
+                     '{"nodes":[],"edges":[{"edge_type":"NoSuchEdge"}]}',
+                     '{"nodes":[],"edges":[{"edge_type":"OwnEdge","source_node":null}]}',
+                     '{"env":{},"content":[]}', '{"env":{},"content":null}'):
+            with self.subTest(text=text):
+                self.refused_input(self.write("x.json", text))
+
+    def test_references_to_the_wrong_type(self):
+        """A thread whose process is a thread could refer to itself."""
+        thread = '{"entity_type":"ThreadEntity","tid":1,"process":%s}'
+        for inner in (thread % "null", thread % (thread % "null"),
+                      '{"entity_type":"SocketEntity"}'):
+            with self.subTest(inner=inner):
+                text = '{"nodes":[%s],"edges":[]}' % (thread % inner)
+                self.refused_input(self.write("x.json", text))
+
+    def test_null_fields(self):
+        """Null is unknown, not an error and not zero."""
+        text = ('{"nodes":[{"entity_namespace":"local","entity_type":"ProcessEntity","pid":7,'
+                '"ppid":null,"name":null,"cmdline":null,"cpu_ns":null}],"edges":[]}')
+        path = self.write("n.json", text)
+        self.done("convert", path, self.path("n.wpdb"))
+        rows = json.loads(self.done("show", self.path("n.wpdb"), "entities", "--format",
+                                    "json").stdout)
+        self.assertEqual(len(rows), 1)
+        self.assertIsNone(rows[0].get("cpu_ns"))
+        self.assertIsNone(rows[0].get("name"))
+        self.assertEqual(rows[0]["pid"], 7)
+
+
+class BadRecording(Case):
+    def edit(self, *statements):
+        path = self.small_recording("edit.wpdb")
+        db = sqlite3.connect(path)
+        for s in statements:
+            db.execute(s)
+        db.commit()
+        db.close()
+        return path
+
+    def test_foreign_database(self):
+        path = self.path("f.wpdb")
+        db = sqlite3.connect(path)
+        db.execute("CREATE TABLE a(b)")
+        db.commit()
+        db.close()
+        self.assertIn("no recording", self.refused_input(path))
+
+    def test_newer_version(self):
+        self.assertIn("version", self.refused_input(self.edit("PRAGMA user_version=9999")))
+
+    def test_view_instead_of_table(self):
+        loop = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x FROM c) "
+                "SELECT x AS num, x AS id, x AS type, x AS namespace, x AS extra FROM c")
+        for table in ("entity", "process", "meta", "edge_send_to_socket"):
+            with self.subTest(table=table):
+                self.refused_view(table, loop)
+
+    def refused_view(self, table, select):
+        path = self.edit(f"DROP TABLE {table}", f"CREATE VIEW {table} AS {select}")
+        self.refused("convert", path, self.path("v.json"), codes=(1,))
+        os.unlink(path)
+
+    def test_missing_tables(self):
+        for table in ("entity", "edge", "meta", "interval", "status"):
+            with self.subTest(table=table):
+                path = self.edit(f"DROP TABLE {table}")
+                self.refused("convert", path, self.path("v.json"), codes=(1,))
+                os.unlink(path)
+
+    def test_trigger(self):
+        path = self.edit("CREATE TRIGGER t AFTER INSERT ON entity BEGIN DELETE FROM entity; END")
+        self.done("convert", path, self.path("t.json"))
+
+    def test_wrong_references(self):
+        for n, s in enumerate(("UPDATE edge SET source=77", "UPDATE edge SET target=-1",
+                               "UPDATE thread SET process=num", "UPDATE thread SET process=99",
+                               "UPDATE process SET pid=-5",
+                               "UPDATE entity SET num=9000000000 WHERE type='process'",
+                               "UPDATE thread SET process=(SELECT num FROM socket)")):
+            with self.subTest(sql=s):
+                path = self.edit(s)
+                self.refused("convert", path, self.path(f"{n}.json"), codes=(1,))
+                os.unlink(path)
+
+    def answers(self, path):
+        """Accepts or refuses, but no crash and no half answer without a word."""
+        for n, args in enumerate((("convert", path, self.path("m.json"), "--force"),
+                                  ("show", path, "summary"))):
+            r = self.witty(*args)
+            if r.returncode or n == 0 and r.stderr:
+                self.check_refusal(r, args, (1,))
+
+    def test_truncated(self):
+        with open(self.small_recording(), "rb") as f:
+            data = f.read()
+        for n in (1, 15, 16, 50, 99, 100, 101, 511, 512, 4095, 4096, 4097, 8192, 40960,
+                  len(data) // 2, len(data) - 4096, len(data) - 1):
+            path = self.write("cut.wpdb", data[:n])
+            self.refused("convert", path, self.path("cut.json"), codes=(1,))
+            self.answers(path)
+
+    def test_mutations(self):
+        with open(self.small_recording(), "rb") as f:
+            data = f.read()
+        rng = random.Random(20240607)
+        used = [i for i in range(0, len(data), 4096) if data[i:i + 4096].strip(b"\0")]
+        for _ in range(250):
+            changed = bytearray(data)
+            for _ in range(rng.choice((1, 2, 8, 64))):
+                page = rng.choice(used)
+                at = page + (rng.randrange(120) if rng.random() < 0.5 else rng.randrange(4096))
+                changed[min(at, len(data) - 1)] = rng.randrange(256)
+            self.answers(self.write("m.wpdb", bytes(changed)))
+
+
+class Output(Case):
+    def test_exists(self):
+        source = self.write("in.json", small_graph())
+        for name in ("o.json", "o.wpdb", "o.txt"):
+            out = self.write(name, "mine")
+            self.assertIn("--force", self.refused("convert", source, out, codes=(1,)))
+            self.assertIn("--force", self.refused("record", "-d", "1", "-o", out, codes=(1,)))
+            with open(out) as f:
+                self.assertEqual(f.read(), "mine")
+            self.done("convert", source, out, "--force")
+
+    def test_bad_input_keeps_old_output(self):
+        bad = self.write("bad.json", "{")
+        for name in ("o.json", "o.wpdb", "o.txt"):
+            out = self.write(name, "mine")
+            self.refused("convert", bad, out, "--force", codes=(1,))
+            with open(out) as f:
+                self.assertEqual(f.read(), "mine")
+
+    def test_no_target_directory(self):
+        source = self.write("in.json", small_graph())
+        for name in ("no/o.json", "no/o.wpdb", "no/o.txt", "in.json/o.wpdb"):
+            self.refused("convert", source, self.path(name), codes=(1,))
+        self.refused("record", "-d", "1", "-o", self.path("no/o.wpdb"), codes=(1,))
+        self.refused("show", source, "flows", "-o", self.path("no/o.txt"), codes=(1,))
+
+    def test_output_is_a_directory(self):
+        source = self.write("in.json", small_graph())
+        os.mkdir(self.path("d.wpdb"))
+        os.mkdir(self.path("d.json"))
+        for force in ([], ["--force"]):
+            self.refused("convert", source, self.path("d.wpdb"), *force, codes=(1,))
+            self.refused("convert", source, self.path("d.json"), *force, codes=(1,))
+            self.refused("record", "-d", "1", "-o", self.path("d.wpdb"), *force, codes=(1,))
+
+    def test_full_device(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        source = self.write("in.json", small_graph())
+        for args in (("convert", source, "-"), ("show", source, "summary"), ("report", source)):
+            with open("/dev/full", "w") as full:
+                r = subprocess.run([WITTY, *args], stdout=full, stderr=subprocess.PIPE, text=True,
+                                   timeout=LIMIT_S)
+            self.check_refusal(r, args, (1,))
+
+
+class Options(Case):
+    def test_wrong(self):
+        for args in (("nosuchcommand",), ("record", "--nosuch"), ("record", "-d"),
+                     ("record", "-d", "x"), ("record", "-d", "-1"), ("record", "-d", "nan"),
+                     ("record", "-d", "1e300"), ("record", "-i", "1ms"), ("record", "-i", "0"),
+                     ("record", "-p", "0"), ("record", "-p", "x"), ("record", "-p", "99999999999"),
+                     ("record", "--require", "x"), ("record", "true"), ("convert",),
+                     ("convert", "a"), ("convert", "a", "b.xyz"), ("convert", "a", "b", "c"),
+                     ("convert", "--nosuch", "a", "b.json"), ("show",), ("show", "a", "nosuch"),
+                     ("show", "a", "entities", "--type", "nosuch"),
+                     ("show", "a", "flows", "--format", "xml"),
+                     ("show", "a", "flows", "--limit", "-1"), ("report",),
+                     ("doctor", "--nosuch"), ("capture", "--nosuch"), ("schema", "--nosuch")):
+            with self.subTest(args=args):
+                self.refused(*args, codes=(2,), cwd=self.dir)
+                self.assertEqual(os.listdir(self.dir), [])
+
+    def test_no_such_entity(self):
+        for path in (self.small_recording(), self.path("small.json")):
+            said = self.refused("show", path, "entity", "process:99", codes=(1,))
+            self.assertIn("process:99", said)
+
+
+class Record(Case):
+    def setUp(self):
+        super().setUp()
+        self.out = self.path("r.wpdb")
+
+    def start(self, *args):
+        return subprocess.Popen([WITTY, "record", "-o", self.out, *args], stderr=subprocess.PIPE,
+                                stdout=subprocess.DEVNULL, text=True)
+
+    def wait_for_intervals(self, n):
+        """Until another process can read that many; a slow machine may take its time."""
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end:
+            r = self.witty("show", self.out, "summary", "--format", "json")
+            if not r.returncode and json.loads(r.stdout)["intervals"] >= n:
+                return
+            time.sleep(0.2)
+        self.fail(f"no {n} intervals in time: {r.stderr}")
+
+    def end(self, p):
+        said = p.communicate(timeout=LIMIT_S)[1]
+        return subprocess.CompletedProcess([], p.returncode, "", said)
+
+    def test_killed(self):
+        p = self.start("-d", "60", "-i", "200ms")
+        self.wait_for_intervals(4)
+        p.kill()
+        self.end(p)
+        s = self.summary(self.out)
+        self.assertGreaterEqual(s["intervals"], 4)
+        self.assertFalse(s["complete"])
+        self.assertGreater(s["window_ns"], 0)
+        self.assertGreater(s["entities"]["process"], 0)
+        self.done("report", self.out)
+
+    def test_interrupted(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            p = self.start("-d", "60", "-i", "200ms", "--force")
+            self.wait_for_intervals(2)
+            p.send_signal(number)
+            r = self.end(p)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            s = self.summary(self.out)
+            self.assertTrue(s["complete"])
+            self.assertGreaterEqual(s["intervals"], 2)
+            self.assertEqual([x for x in os.listdir(self.dir) if x != "r.wpdb"], [])
+
+    def test_no_such_command(self):
+        said = self.refused("record", "-o", self.out, "--", "nosuchcommand", codes=(1,))
+        self.assertIn("nosuchcommand", said)
+
+    def test_command_fails(self):
+        r = self.witty("record", "-o", self.out, "--no-ebpf", "--", "sh", "-c", "exit 3")
+        self.assertEqual(r.returncode, 1)
+        self.assertIn("3", r.stderr)
+        self.assertTrue(self.summary(self.out)["complete"])
+
+    def test_pid_gone(self):
+        p = subprocess.Popen(["true"])
+        p.wait()
+        said = self.refused("record", "-d", "1", "-o", self.out, "-p", str(p.pid), codes=(1,))
+        self.assertIn(str(p.pid), said)
+        self.assertFalse(os.path.exists(self.out))
+
+    def test_without_ebpf(self):
+        self.done("record", "-d", "1", "-o", self.out, "--no-ebpf")
+        s = self.summary(self.out)
+        self.assertGreater(s["entities"]["process"], 0)
+        self.assertIn("off", {x["state"] for x in s["status"]})
+        self.refused("record", "-d", "1", "-o", self.path("q.wpdb"), "--no-ebpf", "--require",
+                     "ebpf", codes=(1, 2))
+        self.assertFalse(os.path.exists(self.path("q.wpdb")))
+
+    def test_refused_probes(self):
+        if os.geteuid():
+            self.skipTest("needs root")
+        for name in ("sched", "sock", "proc"):
+            with self.subTest(probe=name):
+                self.done("record", "-d", "1", "-o", self.out, "--refuse", name, "--force")
+                self.assertGreater(self.summary(self.out)["entities"]["process"], 0)
+                text = self.done("show", self.out, "summary").stdout
+                self.assertRegex(text, f"(?m)^off: +probe {name}\\b.*\\w")
+
+    def test_unprivileged(self):
+        if os.geteuid():
+            self.skipTest("needs root, to become nobody")
+        program = shutil.copy(WITTY, self.path("witty"))
+        os.chmod(program, 0o755)
+        os.mkdir(self.path("d"))
+        os.chmod(self.path("d"), 0o777)
+        out = self.path("d/u.wpdb")
+        args = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", program]
+        r = subprocess.run([*args, "record", "-d", "1", "-o", out], capture_output=True, text=True,
+                           timeout=LIMIT_S)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        s = self.summary(out)
+        self.assertGreater(s["entities"]["process"], 0)
+        self.assertIn("off", {x["state"] for x in s["status"]})
+        r = subprocess.run([*args, "record", "-d", "1", "-o", self.path("d/v.wpdb"), "--require",
+                            "ebpf"], capture_output=True, text=True, timeout=LIMIT_S)
+        self.check_refusal(r, "--require ebpf", (1,))
+
+    def command_lines(self, *options):
+        secrets = ["--api-key", "qwerty1", "HF_TOKEN=qwerty2", "http://u:qwerty3@h/"]
+        p = subprocess.Popen(["sh", "-c", "read x", "sh", *secrets], stdin=subprocess.PIPE)
+        try:
+            self.done("record", "-d", "1", "-o", self.out, "--no-ebpf", "--force", "-p", str(p.pid),
+                      *options)
+        finally:
+            p.communicate()
+        with open(self.out, "rb") as f:
+            raw = f.read()
+        rows = json.loads(self.done("show", self.out, "entities", "--type", "process", "--format",
+                                    "json").stdout)
+        return raw, [r["cmdline"] for r in rows if r["pid"] == p.pid][0]
+
+    def test_secrets(self):
+        raw, line = self.command_lines()
+        self.assertNotIn(b"qwerty", raw)
+        self.assertIn("--api-key ***", line)
+        self.assertIn("HF_TOKEN=***", line)
+        raw, line = self.command_lines("--no-redact")
+        for n in "123":
+            self.assertIn("qwerty" + n, line)
+
+
+class DiskFull(Case):
+    def setUp(self):
+        super().setUp()
+        if os.geteuid():
+            self.skipTest("needs root, to mount a small tmpfs")
+        self.small = self.path("small")
+        os.mkdir(self.small)
+        self.libc = ctypes.CDLL(None, use_errno=True)
+
+    def mount(self, size):
+        rc = self.libc.mount(b"none", self.small.encode(), b"tmpfs", 0, f"size={size}".encode())
+        if rc:
+            self.skipTest("cannot mount a tmpfs: " + os.strerror(ctypes.get_errno()))
+        self.addCleanup(self.libc.umount2, self.small.encode(), 2)
+
+    def fill(self):
+        try:
+            with open(os.path.join(self.small, "filler"), "wb", 0) as f:
+                while f.write(b"x" * 4096):
+                    pass
+        except OSError:
+            pass
+
+    def test_convert(self):
+        self.mount("64k")
+        graph = json.loads(small_graph())
+        graph["nodes"][0]["cmdline"] = "x" * 200000
+        source = self.write("in.json", json.dumps(graph))
+        for name in ("o.wpdb", "o.json", "o.txt"):
+            out = os.path.join(self.small, name)
+            self.assertRegex(self.refused("convert", source, out, codes=(1,)), "(?i)no space")
+            for left in os.listdir(self.small):
+                os.unlink(os.path.join(self.small, left))
+
+    def test_record(self):
+        self.mount("8m")
+        out = os.path.join(self.small, "r.wpdb")
+        p = subprocess.Popen([WITTY, "record", "-o", out, "-d", "60", "-i", "100ms"],
+                             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end:
+            r = self.witty("show", out, "summary", "--format", "json")
+            if not r.returncode and json.loads(r.stdout)["intervals"] >= 3:
+                break
+            time.sleep(0.1)
+        self.fill()
+        said = p.communicate(timeout=LIMIT_S)[1]
+        self.check_refusal(subprocess.CompletedProcess([], p.returncode, "", said), "record", (1,))
+        self.assertRegex(said, "(?i)no space")
+        s = self.summary(out)
+        self.assertGreaterEqual(s["intervals"], 3)
+        self.assertGreater(s["entities"]["process"], 0)
+        self.done("report", out)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, argv=sys.argv)
