@@ -142,7 +142,7 @@ void collect_describe(struct collect *c, struct graph *g)
 		{"probe sock", "no socket traffic and no flows"},
 	};
 	struct probe_health h;
-	uint64_t map_bytes = 0;
+	uint64_t map_bytes = 0, cpu_ns;
 
 	vec_for(&c->failures, f)
 		for (size_t i = 0; i < 3; i++)
@@ -168,9 +168,16 @@ void collect_describe(struct collect *c, struct graph *g)
 		map_bytes += h.map_bytes;
 	}
 	graph_add_loss(g, "collector proc", "unreadable", c->unreadable);
-	graph_add_cost(g, "cpu", "ns", (double)now_ns(CLOCK_PROCESS_CPUTIME_ID));
+	cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	graph_add_cost(g, "cpu", "ns", (double)(c->start_cpu_ns ? cpu_ns - c->start_cpu_ns : 0));
+	graph_add_cost(g, "cpu_start", "ns", (double)(c->start_cpu_ns ?: cpu_ns));
 	graph_add_cost(g, "rss", "bytes", (double)own_rss_bytes());
 	graph_add_cost(g, "maps", "bytes", (double)map_bytes);
+}
+
+void collect_started(struct collect *c)
+{
+	c->start_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void collect_close(struct collect *c)

@@ -33,6 +33,7 @@ struct collect {
 	uint64_t lost_events; /**< of the process table, when it was last made whole */
 	struct proc_stat_list *stats; /**< CPU times by /proc, when there is no probe */
 	uint64_t host_cpu[4];
+	uint64_t start_cpu_ns; /**< CPU time of this process until the first sample was kept; 0: not yet */
 };
 
 /** Open the sources. Those that fail are remembered, unless they are required. */
@@ -47,6 +48,9 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 
 /** Status, losses and costs so far into @p g. */
 void collect_describe(struct collect *c, struct graph *g);
+
+/** Start-up ends here: CPU time used from now on is the cost of observing. */
+void collect_started(struct collect *c);
 
 void collect_close(struct collect *c);
 

@@ -161,6 +161,8 @@ static int loop(struct running *r, struct err *e)
 	int rc = sample(r, false, e);
 
 	rc = rc ?: describe(r, false, e);
+	/* Loading and the first look at everything are paid once, not at each interval. */
+	collect_started(&r->collect);
 	rc = rc ?: start_command(r, e);
 	while (!rc && !r->stop) {
 		next += r->o->interval_ns;
