@@ -185,7 +185,7 @@ static int view(struct view_args *a)
 	if (!rc && one && (node = graph_find(&g, a->id)) == NODE_NONE)
 		rc = err_msg(&e, -ENOENT, "no entity '%s' in '%s'", a->id, a->file);
 	if (!rc) {
-		if (!one)
+		if (!strcmp(a->what, "flows") || !strcmp(a->what, "report"))
 			derive_flows(&g);
 		/* Neighbours: all that was found around it. */
 		if (one && !strcmp(a->what, "neighbors") && format == FORMAT_RECORDING && a->hops > 1)

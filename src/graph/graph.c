@@ -16,6 +16,7 @@ struct slots {
 
 struct graph_private {
 	struct slots strings, nodes, edges, ids;
+	const char *local; /* "local", interned */
 	VEC(const char *) string_list;
 	VEC(uint32_t) string_len;
 	struct node **spare_nodes; /* [n_entity_types] a merged draft, used again */
@@ -108,6 +109,7 @@ void graph_init(struct graph *g)
 	g->priv = mem_alloc(sizeof(*g->priv));
 	g->priv->spare_nodes = mem_alloc(n_entity_types * sizeof(struct node *));
 	g->priv->spare_edges = mem_alloc(n_edge_types * sizeof(struct edge *));
+	g->priv->local = graph_str(g, "local");
 }
 
 static void adjacency_drop(struct graph_private *p)
@@ -352,7 +354,7 @@ struct node *graph_new_node(struct graph *g, const struct type *t)
 	}
 	n->type = t;
 	n->index = NODE_NONE;
-	n->ns = graph_strn(g, "local", 5);
+	n->ns = g->priv->local;
 	return n;
 }
 

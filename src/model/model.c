@@ -92,6 +92,10 @@ const struct type *type_find(enum type_kind kind, const char *name)
 	const struct type *const *types = kind == KIND_ENTITY ? entity_types : edge_types;
 	size_t n = kind == KIND_ENTITY ? n_entity_types : n_edge_types;
 
+	/* Nearly all names come from files, where they are written as they should be. */
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(name, types[i]->old_name))
+			return types[i];
 	for (size_t i = 0; i < n; i++)
 		if (!strcasecmp(name, types[i]->name) || !strcasecmp(name, types[i]->old_name))
 			return types[i];

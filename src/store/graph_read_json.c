@@ -14,6 +14,8 @@ struct reading {
 	struct json_reader *r;
 	struct err *e;
 	struct strbuf raw;   /* of one T_JSON value or unknown member */
+	const struct type *last_type[2]; /* by enum type_kind: most are like the one before */
+	const char *last_ns;
 	struct strbuf extra; /* of the entity or edge at hand: `"key":value,…` */
 };
 
@@ -22,21 +24,28 @@ struct subject {
 	const struct type *type;
 	uint64_t *data;
 	uint64_t *measured;
+	unsigned next; /* field to look at first */
 };
 
 static int read_node(struct reading *in, uint32_t *ret);
 
-static const struct field *find_field(const struct type *t, const char *path, size_t n, bool *ret_prefix)
+/* Members nearly always come in the registry's order: look behind the one found before first. */
+static const struct field *find_field(struct subject *s, const char *path, size_t n, bool *ret_prefix)
 {
+	const struct type *t = s->type;
+
 	*ret_prefix = false;
-	for (int i = 0; i < t->nfields; i++) {
+	for (unsigned k = 0; k < t->nfields; k++) {
+		unsigned i = s->next + k < t->nfields ? s->next + k : s->next + k - t->nfields;
 		const struct field *f = &t->fields[i];
 		const char *name = f->old_name ? f->old_name : f->name;
 
 		if (name[0] != path[0] || strncmp(name, path, n))
 			continue;
-		if (!name[n])
+		if (!name[n]) {
+			s->next = i + 1 < t->nfields ? i + 1 : 0;
 			return f;
+		}
 		*ret_prefix |= name[n] == '.';
 	}
 	return NULL;
@@ -142,17 +151,22 @@ static int read_member(struct reading *in, struct subject *s, const char *prefix
 	const struct field *f;
 	struct value v;
 	bool is_prefix;
-	size_t n;
+	size_t n, len = strlen(prefix);
 	const char *key = json_text(in->r, &n);
-	int len, token, rc;
+	int token, rc;
 
-	len = snprintf(path, sizeof(path), "%s%s%s", prefix, *prefix ? "." : "", key);
-	if (len < 0 || (size_t)len >= sizeof(path) || strlen(key) != n || (*prefix && strchr(key, '.')))
+	if (n + len + 2 > sizeof(path) || memchr(key, '\0', n) || (len && memchr(key, '.', n)))
 		return json_refuse(in->r, in->e, "strange member name");
+	/* A graph has millions of members: no printf here. */
+	memcpy(path, prefix, len);
+	if (len)
+		path[len++] = '.';
+	memcpy(path + len, key, n + 1);
+	len += n;
 	token = json_next(in->r, in->e);
 	if (token < 0)
 		return token;
-	f = find_field(s->type, path, (size_t)len, &is_prefix);
+	f = find_field(s, path, len, &is_prefix);
 	if (!f && is_prefix && token == JSON_OBJECT)
 		return read_members(in, s, path);
 	if (!f && is_prefix && token == JSON_NULL)
@@ -197,7 +211,10 @@ static int read_type(struct reading *in, enum type_kind kind, const char *what, 
 
 	if (rc < 0)
 		return rc;
-	*ret = type_find(kind, json_text(in->r, NULL));
+	*ret = in->last_type[kind];
+	if (*ret && json_is(in->r, (*ret)->old_name))
+		return 0;
+	*ret = in->last_type[kind] = type_find(kind, json_text(in->r, NULL));
 	if (!*ret)
 		return json_refuse(in->r, in->e, "unknown %s '%.64s'", what, json_text(in->r, NULL));
 	return 0;
@@ -206,6 +223,18 @@ static int read_type(struct reading *in, enum type_kind kind, const char *what, 
 static const char *extra_text(struct reading *in)
 {
 	return in->extra.n ? graph_strn(in->g, in->extra.s, in->extra.n) : NULL;
+}
+
+static int read_namespace(struct reading *in, const char **ret)
+{
+	int rc = expect_string(in, "entity_namespace");
+
+	if (rc < 0)
+		return rc;
+	if (!in->last_ns || !json_is(in->r, in->last_ns))
+		in->last_ns = graph_str(in->g, json_text(in->r, NULL));
+	*ret = in->last_ns;
+	return 0;
 }
 
 struct node_head {
@@ -227,9 +256,7 @@ static int read_head(struct reading *in, struct node_head *h)
 		if (json_is(in->r, "entity_type")) {
 			rc = read_type(in, KIND_ENTITY, "entity_type", &h->type);
 		} else if (json_is(in->r, "entity_namespace")) {
-			rc = expect_string(in, "entity_namespace");
-			if (!rc)
-				h->ns = graph_str(in->g, json_text(in->r, NULL));
+			rc = read_namespace(in, &h->ns);
 		} else {
 			return json_refuse(in->r, in->e, "entity_type must come before \"%.64s\"",
 					   json_text(in->r, NULL));
@@ -246,9 +273,7 @@ static int read_node_members(struct reading *in, struct node *n, struct subject 
 		if (token < 0 || token == JSON_OBJECT_END)
 			return token < 0 ? token : 0;
 		if (json_is(in->r, "entity_namespace")) {
-			rc = expect_string(in, "entity_namespace");
-			if (!rc)
-				n->ns = graph_str(in->g, json_text(in->r, NULL));
+			rc = read_namespace(in, &n->ns);
 		} else {
 			rc = read_member(in, s, "");
 		}
