@@ -181,10 +181,17 @@ static int hook_attach(struct ladder *l, struct ladder_hook *h)
 		else
 			rc = -errno;
 	}
-	if (h->rung < 0 || attached)
+	if (h->rung < 0)
 		return 0;
-	rung_fail(h, "attach", rc);
-	return rc;
+	if (!attached) {
+		rung_fail(h, "attach", rc);
+		return rc;
+	}
+	/* What only this program would have seen is missing: say so. */
+	for (size_t p = 0; p < h->nprogs; p++)
+		if (!h->links[p])
+			hook_why(h, bpf_program__name(h->progs[p]), "does not attach");
+	return 0;
 }
 
 static int missing_hook(const struct ladder *l, struct err *e)

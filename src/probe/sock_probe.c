@@ -12,23 +12,35 @@
 #include "mem.h"
 #include "sock.skel.h"
 
+/* The programs at the entry and at the return of a function. */
+#define PAIR(fn) #fn "_entry", #fn "_return"
+
 static const struct hook_def hooks[] = {
 	{"send", "bytes that sockets send", true,
 	 {{"tp_btf", {"send_btf"}},
 	  {"fexit",
 	   {"tcp_sendmsg_fexit", "tcp_sendpage_fexit", "udp_sendmsg_fexit", "udpv6_sendmsg_fexit",
 	    "unix_stream_sendmsg_fexit", "unix_stream_sendpage_fexit",
-	    "unix_dgram_sendmsg_fexit", "unix_seqpacket_sendmsg_fexit"}}}},
+	    "unix_dgram_sendmsg_fexit", "unix_seqpacket_sendmsg_fexit"}},
+	  {"kprobe",
+	   {PAIR(tcp_sendmsg), PAIR(tcp_sendpage), PAIR(udp_sendmsg), PAIR(udpv6_sendmsg),
+	    PAIR(unix_stream_sendmsg), PAIR(unix_stream_sendpage), PAIR(unix_dgram_sendmsg),
+	    PAIR(unix_seqpacket_sendmsg)}}}},
 	{"recv", "bytes that sockets receive", true,
 	 {{"tp_btf", {"recv_btf"}},
 	  {"fexit",
 	   {"tcp_recvmsg_fexit", "tcp_splice_read_fexit", "udp_recvmsg_fexit",
 	    "udpv6_recvmsg_fexit", "unix_stream_recvmsg_fexit", "unix_stream_splice_read_fexit",
-	    "unix_dgram_recvmsg_fexit", "unix_seqpacket_recvmsg_fexit"}}}},
+	    "unix_dgram_recvmsg_fexit", "unix_seqpacket_recvmsg_fexit"}},
+	  {"kprobe",
+	   {PAIR(tcp_recvmsg), PAIR(tcp_splice_read), PAIR(udp_recvmsg), PAIR(udpv6_recvmsg),
+	    PAIR(unix_stream_recvmsg), PAIR(unix_stream_splice_read), PAIR(unix_dgram_recvmsg),
+	    PAIR(unix_seqpacket_recvmsg)}}}},
 	{"udp_peer", "the peer of UDP sockets that are not connected", false,
 	 {{"cgroup", {"udp_send4", "udp_send6", "udp_recv4", "udp_recv6"}}}},
 	{"unix_peer", "the receiver of datagrams from Unix sockets that are not connected", false,
-	 {{"tp_btf", {"unix_ready_btf"}}, {"fentry", {"unix_ready_fentry"}}}},
+	 {{"tp_btf", {"unix_ready_btf"}}, {"fentry", {"unix_ready_fentry"}},
+	  {"kprobe", {"unix_ready_kprobe"}}}},
 	{"state", "connections that open and end between two readings", false,
 	 {{"tp_btf", {"state_btf"}}}},
 };
@@ -131,6 +143,11 @@ static void size_map(struct bpf_object *obj, const char *name, uint32_t n)
 	bpf_map__set_max_entries(bpf_object__find_map_by_name(obj, name), n);
 }
 
+static bool kprobes(const struct ladder *l)
+{
+	return !strcmp(ladder_rung(l, "send"), "kprobe") || !strcmp(ladder_rung(l, "recv"), "kprobe");
+}
+
 static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, struct err *e)
 {
 	struct sock_probe *p = ctx;
@@ -140,7 +157,9 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	r->recv_has_noblock = recv_has_noblock();
 	size_map(obj, "flows_0", p->max_flows);
 	size_map(obj, "flows_1", p->max_flows);
-	size_map(obj, "pendings", 4096);
+	/* Every CPU keeps up to 128 elements of an LRU map for itself. */
+	size_map(obj, "pendings", 4096 + 128 * (uint32_t)libbpf_num_possible_cpus());
+	size_map(obj, "calls", kprobes(l) ? probe_max_tasks(l->options) : 1);
 	size_map(obj, "events", 1 << 20);
 	return 0;
 }
@@ -196,9 +215,13 @@ void sock_probe_health(struct sock_probe *p, struct probe_health *ret)
 	ladder_health(&p->ladder, ret);
 	if (!strcmp(ladder_rung(&p->ladder, "recv"), "tp_btf"))
 		ret->notes[ret->nnotes++] =
-			"bytes received with splice(2) from a socket are not seen here: for TCP "
-			"copied_seq shows them, for Unix sockets the sender's count";
+			"bytes received with splice(2) or TCP_ZEROCOPY_RECEIVE from a socket are not "
+			"seen here: for TCP copied_seq shows them, for Unix sockets the sender's count";
 	else
 		ret->notes[ret->nnotes++] =
 			"sockets other than TCP, UDP and Unix are not seen on this kernel";
+	if (kprobes(&p->ladder))
+		ret->notes[ret->nnotes++] =
+			"when more threads than twice the CPUs (at least 10) block in one socket "
+			"function, what some of them move is missed: counted as read faults";
 }

@@ -18,6 +18,7 @@ import threading
 import time
 
 SKIP = 77
+SECONDS = int(os.environ.get("PROBE_TEST_SECONDS", "0"))  # an emulated guest needs longer
 MSG_ERRQUEUE = 0x2000
 SOF_TX_SOFTWARE_AND_MORE = 0x2 | 0x10 | 0x80 | 0x800  # TX_SOFTWARE, SOFTWARE, OPT_ID, OPT_TSONLY
 SO_TIMESTAMPING = 37
@@ -325,7 +326,7 @@ def check_peers(name, truth, flows, pid, refused):
 
 
 def test_traffic(program, refuse):
-    dump = Dump(program, "sock", 6, refuse)
+    dump = Dump(program, "sock", SECONDS or 6, refuse)
     truths = []
     for name in CASES:
         child = subprocess.Popen([sys.executable, __file__, "--case", name], text=True,
@@ -360,7 +361,7 @@ def test_threads(program, refuse):
     time.sleep(0.3)
     short = []
     try:
-        dump = Dump(program, "sched", 3, refuse)
+        dump = Dump(program, "sched", SECONDS or 3, refuse)
         for _ in range(10):
             child = subprocess.Popen([sys.executable, "-S", "-c", SPIN % 0.005 + TELL], text=True,
                                      stdout=subprocess.PIPE)
@@ -375,8 +376,9 @@ def test_threads(program, refuse):
     for process in busy:
         mine = [f for f in threads if f["tid"] == str(process.pid)]
         account = sum(int(f["run_ns"]) + int(f["runq_ns"]) for f in mine)
+        # A wait that still goes on at the last reading is not in it, so only one side is sharp.
         expect(f"busy thread: run + wait are the window ({account / window:.4f})",
-               abs(account - window) <= window * 0.01, True)
+               window * 0.8 <= account <= window * 1.01, True)
     total = sum(int(f["run_ns"]) for f in threads)
     if len(cpus) == os.sysconf("SC_NPROCESSORS_ONLN"):  # no CPU is ever idle
         expect(f"run times add up to all CPUs ({total / window / len(cpus):.4f})",
@@ -386,10 +388,11 @@ def test_threads(program, refuse):
         expect(f"short process {pid}: run time {got} is at least {cpu_ns}", got >= cpu_ns, True)
         expect(f"short process {pid}: last records",
                sum(int(f["flags"]) >> 2 & 1 for f in threads if f["tid"] == str(pid)), 1)
+    gaps = {}  # in one reading a thread that moves meanwhile may differ, over all they agree
     for f in threads:
         parts = sum(int(part.split(":")[1]) for part in f["cpus"].split(",") if part)
-        f["gap"] = abs(parts - int(f["run_ns"]))
-    gap = sum(f["gap"] for f in threads)
+        gaps[f["tid"]] = gaps.get(f["tid"], 0) + parts - int(f["run_ns"])
+    gap = sum(abs(g) for g in gaps.values())
     expect(f"run time by CPU adds up (gap {gap} of {total})", gap <= total * 0.01, True)
     print(f"threads: {total / window:.4f} of {len(cpus)} CPUs, {len(short)} short processes")
 

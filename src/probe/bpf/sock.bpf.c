@@ -171,6 +171,8 @@ static __always_inline int on_moved(struct sock *sk, s32 ret, u32 flags, enum so
 	if (counts(m.proto, ret) && !(dir == SOCK_RECEIVED && flags & (MSG_PEEK | MSG_ERRQUEUE))) {
 		struct task_struct *t = (void *)bpf_get_current_task();
 
+		if (sock_id_is_address(raw))
+			k.ino = sock_ino(sk);
 		k.tid = bpf_get_current_pid_tgid();
 		k.start_ns = BPF_CORE_READ(t, start_boottime);
 		if (m.named) {
@@ -267,14 +269,14 @@ int udp_sendmsg_fexit(u64 *ctx)
 	return on_moved(sk, ctx[3], 0, SOCK_SENT, false);
 }
 
-static __always_inline int on_unix_ready(struct sock *sk)
+static __always_inline int on_unix_ready(struct sock *sk, const bool raw)
 {
 	struct pending p = {.family = AF_UNIX};
 	u64 pk = pending_key(SOCK_SENT);
 
-	if (sk->__sk_common.skc_family != AF_UNIX || sk->sk_type != DGRAM)
+	if (SKC_READ(raw, sk, skc_family) != AF_UNIX || SK_READ(raw, sk, sk_type) != DGRAM)
 		return 0;
-	p.peer_id = sock_id(sk, false);
+	p.peer_id = sock_id(sk, raw);
 	p.peer_ino = sock_ino(sk);
 	bpf_map_update_elem(&pendings, &pk, &p, BPF_ANY);
 	return 0;
@@ -284,14 +286,16 @@ static __always_inline int on_unix_ready(struct sock *sk)
 SEC("tp_btf/sk_data_ready")
 int unix_ready_btf(u64 *ctx)
 {
-	return on_unix_ready((void *)ctx[0]);
+	return on_unix_ready((void *)ctx[0], false);
 }
 
 SEC("fentry/sock_def_readable")
 int unix_ready_fentry(u64 *ctx)
 {
-	return on_unix_ready((void *)ctx[0]);
+	return on_unix_ready((void *)ctx[0], false);
 }
+
+#include "sock_kprobe.bpf.h"
 
 static __always_inline int on_udp_v4(struct bpf_sock_addr *ctx, enum sock_dir dir)
 {

@@ -81,6 +81,7 @@ struct sock_key {
 	__u8 known; /**< 1: `remote`/`peer_id` come from the message, 2: the message had none */
 	__u16 port;
 	__u8 addr[16];
+	__u64 ino; /**< 0 unless sk_id is an address: the next socket may have the same one */
 };
 
 /** Moved during one interval. Times are CLOCK_BOOTTIME. */
@@ -107,6 +108,6 @@ struct sock_event {
 _Static_assert(sizeof(struct sock_addr_abi) == 20, "ABI");
 _Static_assert(sizeof(struct sock_tcp) == 48, "ABI");
 _Static_assert(sizeof(struct sock_facts) == 88, "ABI");
-_Static_assert(sizeof(struct sock_key) == 48, "ABI");
+_Static_assert(sizeof(struct sock_key) == 56, "ABI");
 _Static_assert(sizeof(struct sock_value) == 32 + 24 + 88 + 48 + 16, "ABI");
 _Static_assert(sizeof(struct sock_event) == 8 + 88 + 48 + 8, "ABI");
