@@ -273,36 +273,39 @@ static bool key_equal(const struct type *t, uint64_t ma, const uint64_t *a, uint
 	return true;
 }
 
-static double value_number(const struct value *v)
+/* Times since 1970 need all 64 bits: as doubles, neighbours would be equal. */
+static bool value_less(const struct value *a, const struct value *b)
 {
-	switch (v->type) {
+	switch (a->type) {
 	case T_BOOL:
-		return v->b;
+		return a->b < b->b;
 	case T_I64:
-		return (double)v->i64;
+		return a->i64 < b->i64;
 	case T_U64:
-		return (double)v->u64;
+		return a->u64 < b->u64;
 	case T_F64:
-		return v->f64;
+		return a->f64 < b->f64;
 	default:
-		return 0;
+		return false;
 	}
 }
 
 static void value_sum(struct value *a, const struct value *b)
 {
-	if (a->type == T_U64 && __builtin_add_overflow(a->u64, b->u64, &a->u64))
-		a->u64 = INT64_MAX;
-	else if (a->type == T_I64)
-		a->i64 += b->i64;
-	else if (a->type == T_F64)
+	if (a->type == T_U64) {
+		if (__builtin_add_overflow(a->u64, b->u64, &a->u64) || a->u64 > INT64_MAX)
+			a->u64 = INT64_MAX;
+	} else if (a->type == T_I64) {
+		if (__builtin_add_overflow(a->i64, b->i64, &a->i64))
+			a->i64 = b->i64 < 0 ? INT64_MIN : INT64_MAX;
+	} else if (a->type == T_F64) {
 		a->f64 += b->f64;
+	}
 }
 
 static void field_merge(const struct field *f, uint64_t *into, const uint64_t *from)
 {
 	struct value old = field_get(f, into), new = field_get(f, from);
-	double d = value_number(&new) - value_number(&old);
 
 	switch (f->merge) {
 	case LAST:
@@ -314,24 +317,24 @@ static void field_merge(const struct field *f, uint64_t *into, const uint64_t *f
 		value_sum(&old, &new);
 		break;
 	case MIN:
-		old = d < 0 ? new : old;
+		old = value_less(&new, &old) ? new : old;
 		break;
 	case MAX:
-		old = d > 0 ? new : old;
+		old = value_less(&old, &new) ? new : old;
 		break;
 	}
 	field_set(f, into, &old);
 }
 
-/* Observed again: each field that the newcomer knows, by the field's rule. */
+/* Observed again: each field that the newcomer knows, by the field's rule; a copy replaces. */
 static uint64_t fields_merge(const struct type *t, uint64_t measured, uint64_t *into,
-			     uint64_t new_measured, const uint64_t *from)
+			     uint64_t new_measured, const uint64_t *from, bool replace)
 {
 	for (uint64_t left = new_measured; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
 		struct value v;
 
-		if (measured & (1ull << i)) {
+		if (!replace && (measured & (1ull << i))) {
 			field_merge(&t->fields[i], into, from);
 			continue;
 		}
@@ -358,7 +361,7 @@ struct node *graph_new_node(struct graph *g, const struct type *t)
 	return n;
 }
 
-struct node *graph_add_node(struct graph *g, struct node *draft)
+static struct node *add_node(struct graph *g, struct node *draft, bool replace)
 {
 	struct graph_private *p = g->priv;
 	const struct type *t = draft->type;
@@ -372,7 +375,8 @@ struct node *graph_add_node(struct graph *g, struct node *draft)
 		if (n->type != t || n->ns != draft->ns ||
 		    !key_equal(t, n->measured, n->data, draft->measured, draft->data))
 			continue;
-		n->measured = fields_merge(t, n->measured, n->data, draft->measured, draft->data);
+		n->measured = fields_merge(t, n->measured, n->data, draft->measured, draft->data,
+					   replace);
 		if (draft->extra)
 			n->extra = draft->extra;
 		p->spare_nodes[t->number] = draft;
@@ -382,6 +386,16 @@ struct node *graph_add_node(struct graph *g, struct node *draft)
 	slots_add(&p->nodes, g->nodes.n, h);
 	vec_push(&g->nodes, draft);
 	return draft;
+}
+
+struct node *graph_add_node(struct graph *g, struct node *draft)
+{
+	return add_node(g, draft, false);
+}
+
+struct node *graph_put_node(struct graph *g, struct node *draft)
+{
+	return add_node(g, draft, true);
 }
 
 struct edge *graph_new_edge(struct graph *g, const struct type *t, uint32_t source, uint32_t target)
@@ -401,7 +415,7 @@ struct edge *graph_new_edge(struct graph *g, const struct type *t, uint32_t sour
 	return e;
 }
 
-struct edge *graph_add_edge(struct graph *g, struct edge *draft)
+static struct edge *add_edge(struct graph *g, struct edge *draft, bool replace)
 {
 	struct graph_private *p = g->priv;
 	const struct type *t = draft->type;
@@ -416,7 +430,8 @@ struct edge *graph_add_edge(struct graph *g, struct edge *draft)
 		if (e->type != t || e->source != draft->source || e->target != draft->target ||
 		    !key_equal(t, e->measured, e->data, draft->measured, draft->data))
 			continue;
-		e->measured = fields_merge(t, e->measured, e->data, draft->measured, draft->data);
+		e->measured = fields_merge(t, e->measured, e->data, draft->measured, draft->data,
+					   replace);
 		if (draft->has_weight) {
 			e->has_weight = true;
 			e->weight = draft->weight;
@@ -430,6 +445,16 @@ struct edge *graph_add_edge(struct graph *g, struct edge *draft)
 	slots_add(&p->edges, g->edges.n, h);
 	vec_push(&g->edges, draft);
 	return draft;
+}
+
+struct edge *graph_add_edge(struct graph *g, struct edge *draft)
+{
+	return add_edge(g, draft, false);
+}
+
+struct edge *graph_put_edge(struct graph *g, struct edge *draft)
+{
+	return add_edge(g, draft, true);
 }
 
 void graph_add_status(struct graph *g, const char *source, const char *state, const char *rung,

@@ -104,9 +104,16 @@ struct node *graph_new_node(struct graph *g, const struct type *t);
  */
 struct node *graph_add_node(struct graph *g, struct node *draft);
 
+/**
+ * As graph_add_node(), but a copy of what is there rather than another observation of it: its values
+ * replace those of the same fields, sums too. Graph JSON repeats each entity in every relation.
+ */
+struct node *graph_put_node(struct graph *g, struct node *draft);
+
 /** As graph_new_node() and graph_add_node(), for relations; @p source and @p target are node indexes. */
 struct edge *graph_new_edge(struct graph *g, const struct type *t, uint32_t source, uint32_t target);
 struct edge *graph_add_edge(struct graph *g, struct edge *draft);
+struct edge *graph_put_edge(struct graph *g, struct edge *draft);
 
 /** Add a relation without fields. */
 static inline struct edge *graph_link(struct graph *g, const struct type *t, uint32_t source,
