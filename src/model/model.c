@@ -110,6 +110,14 @@ int type_field(const struct type *t, const char *name)
 	return -1;
 }
 
+bool field_refers_to(const struct field *f, const struct type *t)
+{
+	size_t nf = strlen(f->name), nt = strlen(t->name);
+
+	return f->type == T_REF && nf >= nt && !strcmp(f->name + nf - nt, t->name) &&
+	       (nf == nt || f->name[nf - nt - 1] == '_');
+}
+
 const char *field_type_name(enum field_type t)
 {
 	static const char *const names[] = {"bool", "i64", "u64", "f64", "str", "json", "ref"};

@@ -58,3 +58,9 @@ const struct type *type_find(enum type_kind kind, const char *name);
 
 /** Field number in @p t by its name, or -1. */
 int type_field(const struct type *t, const char *name);
+
+/**
+ * Whether reference @p f may point to an entity of type @p t. The end of its name says so ("process",
+ * "socket_thread"). Readers check it, so that no file can make entities that refer to themselves.
+ */
+bool field_refers_to(const struct field *f, const struct type *t);
