@@ -16,6 +16,7 @@ struct reading {
 	struct strbuf raw;   /* of one T_JSON value or unknown member */
 	const struct type *last_type[2]; /* by enum type_kind: most are like the one before */
 	const char *last_ns;
+	struct { const char *s; size_t n; } recent[64]; /* texts by field: neighbours often repeat them */
 	struct strbuf extra; /* of the entity or edge at hand: `"key":value,…` */
 };
 
@@ -58,7 +59,8 @@ static bool is_absent(const struct field *f, int token, const char *text, size_t
 
 	if (token == JSON_NULL)
 		return true;
-	if (!a)
+	/* The first character tells most of them apart. */
+	if (!a || (token == JSON_STRING ? a[0] != '"' || (n && a[1] != text[0]) : a[0] != text[0]))
 		return false;
 	na = strlen(a);
 	if (token == JSON_STRING)
@@ -107,10 +109,18 @@ static int read_value(struct reading *in, const struct field *f, int token, stru
 		return 0;
 	if (f->type == T_REF && token == JSON_OBJECT) {
 		rc = read_node(in, &v->ref);
+		if (!rc && !field_refers_to(f, in->g->nodes.v[v->ref]->type))
+			rc = json_refuse(in->r, in->e, "\"%s\" is an entity of the wrong type", f->name);
 		return rc < 0 ? rc : 1;
 	}
 	if (f->type == T_STR && token == JSON_STRING) {
-		v->str = graph_strn(in->g, s, n);
+		size_t slot = (uintptr_t)f / sizeof(*f) % 64;
+
+		if (!in->recent[slot].s || in->recent[slot].n != n || memcmp(in->recent[slot].s, s, n)) {
+			in->recent[slot].s = graph_strn(in->g, s, n);
+			in->recent[slot].n = n;
+		}
+		v->str = in->recent[slot].s;
 		return 1;
 	}
 	if (f->type == T_BOOL && (token == JSON_TRUE || token == JSON_FALSE)) {
@@ -301,7 +311,7 @@ static int read_node(struct reading *in, uint32_t *ret)
 		rc = read_node_members(in, n, &s);
 		if (!rc) {
 			n->extra = extra_text(in);
-			*ret = graph_add_node(in->g, n)->index;
+			*ret = graph_put_node(in->g, n)->index;
 		}
 	}
 	strbuf_done(&in->extra);
@@ -370,7 +380,7 @@ static int read_edge(struct reading *in)
 	if (d->source == NODE_NONE || d->target == NODE_NONE)
 		return json_refuse(in->r, in->e, "edge without source_node or target_node");
 	d->extra = extra_text(in);
-	graph_add_edge(in->g, d);
+	graph_put_edge(in->g, d);
 	return 0;
 }
 

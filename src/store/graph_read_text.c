@@ -162,7 +162,8 @@ static int get_value(struct reading *in, const struct column *c, const struct fi
 		v->b = *s == '1';
 	} else if (f->type == T_REF) {
 		ref = strtoull(copy.s, NULL, 10);
-		good = ref >= 1 && ref <= in->nodes.n;
+		good = ref >= 1 && ref <= in->nodes.n &&
+		       field_refers_to(f, in->g->nodes.v[in->nodes.v[ref - 1]]->type);
 		v->ref = good ? in->nodes.v[ref - 1] : 0;
 	} else {
 		good = get_number(f, copy.s, c->base, v);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "db.h"
@@ -50,6 +51,25 @@ static int64_t ask_number(sqlite3 *db, const char *sql)
 	return v;
 }
 
+/* SQLite takes what is missing of the last page for zeros. A journal beside it may hold more pages. */
+static int check_size(struct stored *s, struct err *e)
+{
+	int64_t pages = ask_number(s->db, "PRAGMA page_count");
+	int64_t page_bytes = ask_number(s->db, "PRAGMA page_size");
+	struct strbuf b = {0};
+	struct stat st, wal;
+	bool has_wal;
+
+	strbuf_addf(&b, "%s-wal", s->path);
+	has_wal = !stat(b.s, &wal) && wal.st_size;
+	strbuf_done(&b);
+	if (pages < 0 || page_bytes < 0)
+		return db_fail(s->db, e, "open recording", s->path);
+	if (!has_wal && !stat(s->path, &st) && st.st_size / page_bytes < pages)
+		return err_msg(e, -EBADMSG, "open recording '%s': the file was cut off", s->path);
+	return 0;
+}
+
 static int check_file(struct stored *s, struct err *e)
 {
 	int64_t id = ask_number(s->db, "PRAGMA application_id"), version;
@@ -73,7 +93,7 @@ static int check_file(struct stored *s, struct err *e)
 		return err_msg(e, -EBADMSG, "open recording '%s': more than %u items", s->path, NUM_MAX);
 	s->max_node = (uint32_t)nodes;
 	s->max_edge = (uint32_t)edges;
-	return 0;
+	return check_size(s, e);
 }
 
 int stored_open(struct stored **ret, const char *path, struct err *e)
@@ -136,22 +156,48 @@ static void find_columns(struct type_query *q, const struct type *t)
 	}
 }
 
-/* The fields of a type by number; NULL statement: the file has no such table. */
-static struct type_query *type_query(struct stored *s, const struct type *t)
+static int fail(struct loading *l)
 {
+	return db_fail(l->s->db, l->e, "read recording", l->s->path);
+}
+
+/* An older file may lack the table; whatever else prevents reading it is an error. */
+static bool is_missing(struct stored *s, const struct type *t)
+{
+	struct strbuf b = {0};
+	int64_t n;
+
+	strbuf_add(&b, "SELECT count(*) FROM sqlite_schema WHERE name='");
+	db_table(&b, t);
+	strbuf_addc(&b, '\'');
+	n = ask_number(s->db, b.s);
+	strbuf_done(&b);
+	return !n;
+}
+
+/* The fields of a type by number; a NULL statement in *ret: the file has no such table. */
+static int type_query(struct loading *l, const struct type *t, struct type_query **ret)
+{
+	struct stored *s = l->s;
 	struct type_query *q = (t->kind == KIND_EDGE ? s->edge_query : s->node_query) + t->number;
 	struct strbuf b = {0};
+	int rc = 0;
 
+	*ret = q;
 	if (q->asked)
-		return q;
-	q->asked = true;
+		return 0;
 	strbuf_add(&b, "SELECT * FROM ");
 	db_table(&b, t);
 	strbuf_add(&b, " WHERE num=?");
-	if (!sqlite3_prepare_v2(s->db, b.s, -1, &q->s, NULL))
+	if (!sqlite3_prepare_v2(s->db, b.s, -1, &q->s, NULL)) {
 		find_columns(q, t);
+	} else {
+		fail(l);
+		rc = is_missing(s, t) ? 0 : l->e->code;
+	}
+	q->asked = !rc;
 	strbuf_done(&b);
-	return q;
+	return rc;
 }
 
 static int load_node(struct loading *l, int64_t num, uint32_t *ret);
@@ -181,7 +227,11 @@ static int column_value(struct loading *l, sqlite3_stmt *s, int c, const struct 
 		return 1;
 	case T_REF:
 		rc = load_node(l, sqlite3_column_int64(s, c), &v->ref);
-		return rc < 0 ? rc : v->ref != NODE_NONE;
+		if (rc < 0 || v->ref == NODE_NONE)
+			return rc;
+		return field_refers_to(f, l->g->nodes.v[v->ref]->type)
+			       ? 1
+			       : bad(l, "reference to an entity of the wrong type");
 	default:
 		v->i64 = sqlite3_column_int64(s, c);
 		return f->type == T_U64 && v->i64 < 0 ? bad(l, "negative number") : 1;
@@ -191,21 +241,24 @@ static int column_value(struct loading *l, sqlite3_stmt *s, int c, const struct 
 static int load_fields(struct loading *l, const struct type *t, int64_t num, uint64_t *data,
 		       uint64_t *measured)
 {
-	struct type_query *q = type_query(l->s, t);
+	struct type_query *q;
 	struct value row[FIELDS_MAX];
 	int8_t has[FIELDS_MAX] = {0};
-	int rc = 0;
+	int step, rc = type_query(l, t, &q);
 
-	if (!q->s)
-		return 0;
+	if (rc < 0 || !q->s)
+		return rc;
 	sqlite3_bind_int64(q->s, 1, num);
-	if (sqlite3_step(q->s) == SQLITE_ROW)
+	step = sqlite3_step(q->s);
+	if (step == SQLITE_ROW)
 		for (int i = 0; rc >= 0 && i < t->nfields; i++) {
 			if (q->column[i] < 0)
 				continue;
 			rc = column_value(l, q->s, q->column[i], &t->fields[i], &row[i]);
 			has[i] = rc == 1;
 		}
+	else if (step != SQLITE_DONE)
+		rc = fail(l);
 	sqlite3_reset(q->s);
 	for (int i = 0; rc >= 0 && i < t->nfields; i++)
 		if (has[i]) {
@@ -228,7 +281,7 @@ static int load_node(struct loading *l, int64_t num, uint32_t *ret)
 	const struct type *t = NULL;
 	const char *ns = NULL, *extra = NULL, *name;
 	struct node *n;
-	int rc;
+	int step, rc = 0;
 
 	*ret = NODE_NONE;
 	if (num < 1 || num > l->s->max_node)
@@ -240,16 +293,19 @@ static int load_node(struct loading *l, int64_t num, uint32_t *ret)
 	if (l->depth > 8)
 		return bad(l, "entities that refer to each other in a circle");
 	sqlite3_bind_int64(s, 1, num);
-	if (sqlite3_step(s) == SQLITE_ROW) {
+	step = sqlite3_step(s);
+	if (step == SQLITE_ROW) {
 		name = (const char *)sqlite3_column_text(s, 0);
 		t = name ? type_find(KIND_ENTITY, name) : NULL;
 		l->unknown += !t;
 		ns = column_str(l, s, 1);
 		extra = column_str(l, s, 2);
+	} else if (step != SQLITE_DONE) {
+		rc = fail(l);
 	}
 	sqlite3_reset(s);
 	if (!t)
-		return 0;
+		return rc;
 	n = graph_new_node(l->g, t);
 	n->ns = ns ?: n->ns;
 	n->extra = extra;
@@ -272,10 +328,11 @@ static int load_edge(struct loading *l, int64_t num)
 	bool weighted = false;
 	double weight = 0;
 	struct edge *d;
-	int rc;
+	int step, rc = 0;
 
 	sqlite3_bind_int64(s, 1, num);
-	if (sqlite3_step(s) == SQLITE_ROW) {
+	step = sqlite3_step(s);
+	if (step == SQLITE_ROW) {
 		name = (const char *)sqlite3_column_text(s, 0);
 		t = name ? type_find(KIND_EDGE, name) : NULL;
 		l->unknown += !t;
@@ -284,10 +341,12 @@ static int load_edge(struct loading *l, int64_t num)
 		weighted = sqlite3_column_type(s, 3) != SQLITE_NULL;
 		weight = sqlite3_column_double(s, 3);
 		extra = column_str(l, s, 4);
+	} else if (step != SQLITE_DONE) {
+		rc = fail(l);
 	}
 	sqlite3_reset(s);
 	if (!t)
-		return 0;
+		return rc;
 	rc = load_node(l, source, &from);
 	rc = rc < 0 ? rc : load_node(l, target, &to);
 	if (rc < 0 || from == NODE_NONE || to == NODE_NONE)
@@ -396,7 +455,7 @@ static void cost_row(struct graph *g, sqlite3_stmt *s)
 
 int stored_load_meta(struct stored *s, struct graph *g, struct err *e)
 {
-	int64_t begin, end;
+	int64_t begin, end, intervals;
 	int rc = each_row(s, "SELECT key, value FROM meta", meta_row, g, e);
 
 	rc = rc ?: each_row(s, "SELECT source, state, rung, reason FROM status", status_row, g, e);
@@ -404,7 +463,10 @@ int stored_load_meta(struct stored *s, struct graph *g, struct err *e)
 	rc = rc ?: each_row(s, "SELECT name, unit, value FROM cost", cost_row, g, e);
 	if (rc)
 		return rc;
-	g->meta.intervals = (uint64_t)ask_number(s->db, "SELECT count(*) FROM interval");
+	intervals = ask_number(s->db, "SELECT count(*) FROM interval");
+	if (intervals < 0)
+		return db_fail(s->db, e, "read recording", s->path);
+	g->meta.intervals = (uint64_t)intervals;
 	/* A recording that was cut off has no final window: its intervals tell. */
 	begin = ask_number(s->db, "SELECT coalesce(min(start_ns), 0) FROM interval");
 	end = ask_number(s->db, "SELECT coalesce(max(end_ns), 0) FROM interval");
