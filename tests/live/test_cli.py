@@ -281,6 +281,8 @@ class BadJson(Case):
 
 class BadRecording(Case):
     def edit(self, *statements):
+        if os.path.exists(self.path("edit.wpdb")):
+            os.unlink(self.path("edit.wpdb"))
         path = self.small_recording("edit.wpdb")
         db = sqlite3.connect(path)
         for s in statements:
@@ -310,14 +312,12 @@ class BadRecording(Case):
     def refused_view(self, table, select):
         path = self.edit(f"DROP TABLE {table}", f"CREATE VIEW {table} AS {select}")
         self.refused("convert", path, self.path("v.json"), codes=(1,))
-        os.unlink(path)
 
     def test_missing_tables(self):
         for table in ("entity", "edge", "meta", "interval", "status"):
             with self.subTest(table=table):
                 path = self.edit(f"DROP TABLE {table}")
                 self.refused("convert", path, self.path("v.json"), codes=(1,))
-                os.unlink(path)
 
     def test_trigger(self):
         path = self.edit("CREATE TRIGGER t AFTER INSERT ON entity BEGIN DELETE FROM entity; END")
@@ -332,7 +332,6 @@ class BadRecording(Case):
             with self.subTest(sql=s):
                 path = self.edit(s)
                 self.refused("convert", path, self.path(f"{n}.json"), codes=(1,))
-                os.unlink(path)
 
     def answers(self, path):
         """Accepts or refuses, but no crash and no half answer without a word."""
@@ -586,7 +585,9 @@ class DiskFull(Case):
     def test_convert(self):
         self.mount("64k")
         graph = json.loads(small_graph())
-        graph["nodes"][0]["cmdline"] = "x" * 200000
+        for n in range(300):
+            graph["nodes"].append({"entity_type": "ProcessEntity", "pid": n + 100,
+                                   "cmdline": f"{n} " + "x" * 2000})
         source = self.write("in.json", json.dumps(graph))
         for name in ("o.wpdb", "o.json", "o.txt"):
             out = os.path.join(self.small, name)
