@@ -7,10 +7,12 @@
 
 #include "strbuf.h"
 
-/* Open addressing over item numbers; 0 marks a free slot, so numbers are kept plus one. */
+/* Open addressing over item numbers. */
 struct slots {
-	uint32_t *v;
-	uint32_t *hash; /* upper part of each item's hash, to skip most comparisons and to regrow */
+	struct slot {
+		uint32_t item; /* plus one; 0: free */
+		uint32_t hash; /* to skip most comparisons and to regrow; in the same cache line */
+	} *v;
 	size_t cap, n;
 };
 
@@ -50,7 +52,6 @@ static uint64_t hash_text(const char *s, size_t n)
 static void slots_done(struct slots *s)
 {
 	free(s->v);
-	free(s->hash);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -58,10 +59,9 @@ static void slots_place(struct slots *s, uint32_t item_plus_1, uint32_t hash)
 {
 	size_t i = hash & (s->cap - 1);
 
-	while (s->v[i])
+	while (s->v[i].item)
 		i = (i + 1) & (s->cap - 1);
-	s->v[i] = item_plus_1;
-	s->hash[i] = hash;
+	s->v[i] = (struct slot){item_plus_1, hash};
 }
 
 static void slots_grow(struct slots *s)
@@ -72,12 +72,10 @@ static void slots_grow(struct slots *s)
 		return;
 	s->cap = s->cap ? s->cap * 2 : 64;
 	s->v = mem_alloc(s->cap * sizeof(*s->v));
-	s->hash = mem_alloc(s->cap * sizeof(*s->hash));
 	for (size_t i = 0; i < old.cap; i++)
-		if (old.v[i])
-			slots_place(s, old.v[i], old.hash[i]);
+		if (old.v[i].item)
+			slots_place(s, old.v[i].item, old.v[i].hash);
 	free(old.v);
-	free(old.hash);
 }
 
 static void slots_add(struct slots *s, size_t item, uint64_t hash)
@@ -96,9 +94,9 @@ static size_t slots_next(const struct slots *s, uint64_t hash, size_t *at)
 		*at = (uint32_t)hash & (s->cap - 1);
 	else
 		*at = (*at + 1) & (s->cap - 1);
-	for (; s->v[*at]; *at = (*at + 1) & (s->cap - 1))
-		if (s->hash[*at] == (uint32_t)hash)
-			return s->v[*at] - 1;
+	for (; s->v[*at].item; *at = (*at + 1) & (s->cap - 1))
+		if (s->v[*at].hash == (uint32_t)hash)
+			return s->v[*at].item - 1;
 	return SIZE_MAX;
 }
 
