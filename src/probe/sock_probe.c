@@ -36,6 +36,8 @@ static const struct hook_def hooks[] = {
 	   {PAIR(tcp_recvmsg), PAIR(tcp_splice_read), PAIR(udp_recvmsg), PAIR(udpv6_recvmsg),
 	    PAIR(unix_stream_recvmsg), PAIR(unix_stream_splice_read), PAIR(unix_dgram_recvmsg),
 	    PAIR(unix_seqpacket_recvmsg)}}}},
+	{"splice", NULL, false,
+	 {{"fexit", {"tcp_splice_read_beside", "unix_stream_splice_read_beside"}}}},
 	{"udp_peer", "the peer of UDP sockets that are not connected", false,
 	 {{"cgroup", {"udp_send4", "udp_send6", "udp_recv4", "udp_recv6"}}}},
 	{"unix_peer", "the receiver of datagrams from Unix sockets that are not connected", false,
@@ -155,6 +157,7 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	struct sock__rodata *r = (void *)bpf_map__initial_value(rodata, &(size_t){0});
 
 	r->recv_has_noblock = recv_has_noblock();
+	r->recv_by_tracepoint = !strcmp(ladder_rung(l, "recv"), "tp_btf");
 	size_map(obj, "flows_0", p->max_flows);
 	size_map(obj, "flows_1", p->max_flows);
 	/* Every CPU keeps up to 128 elements of an LRU map for itself. */
@@ -212,12 +215,14 @@ void sock_probe_close(struct sock_probe *p)
 
 void sock_probe_health(struct sock_probe *p, struct probe_health *ret)
 {
+	bool tracepoint = !strcmp(ladder_rung(&p->ladder, "recv"), "tp_btf");
+
 	ladder_health(&p->ladder, ret);
-	if (!strcmp(ladder_rung(&p->ladder, "recv"), "tp_btf"))
+	if (tracepoint && strcmp(ladder_rung(&p->ladder, "splice"), "fexit"))
 		ret->notes[ret->nnotes++] =
 			"bytes received with splice(2) or TCP_ZEROCOPY_RECEIVE from a socket are not "
 			"seen here: for TCP copied_seq shows them, for Unix sockets the sender's count";
-	else
+	if (!tracepoint)
 		ret->notes[ret->nnotes++] =
 			"sockets other than TCP, UDP and Unix are not seen on this kernel";
 	if (kprobes(&p->ladder))

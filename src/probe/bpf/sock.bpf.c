@@ -15,6 +15,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* tcp_recvmsg() and its like lost their argument `noblock` in v5.19 (ec095263a965). */
 const volatile bool recv_has_noblock = false;
+/* The tracepoint does not see splice(2) from a socket; the functions of the other rungs do. */
+const volatile bool recv_by_tracepoint = false;
 
 struct flow_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -237,6 +239,20 @@ FEXIT_SOCKET(unix_stream_sendmsg, 3, 0, SOCK_SENT)
 FEXIT_SOCKET(unix_stream_sendpage, 5, 0, SOCK_SENT) /* until v6.5 (57d44a354a43) */
 FEXIT_SOCKET(unix_stream_recvmsg, 4, ctx[3], SOCK_RECEIVED)
 FEXIT_SOCKET(unix_stream_splice_read, 5, 0, SOCK_RECEIVED)
+
+#define FEXIT_SPLICE(fn)                                                                           \
+	SEC("fexit/" #fn)                                                                          \
+	int fn##_beside(u64 *ctx)                                                                  \
+	{                                                                                          \
+		struct socket *s = (void *)ctx[0];                                                 \
+                                                                                                   \
+		if (!recv_by_tracepoint)                                                           \
+			return 0;                                                                  \
+		return on_moved(s->sk, ctx[5], 0, SOCK_RECEIVED, false);                           \
+	}
+
+FEXIT_SPLICE(tcp_splice_read)
+FEXIT_SPLICE(unix_stream_splice_read)
 
 FEXIT_SOCKET(unix_seqpacket_sendmsg, 3, 0, SOCK_SENT)
 FEXIT_SOCKET(unix_seqpacket_recvmsg, 4, ctx[3], SOCK_RECEIVED)
