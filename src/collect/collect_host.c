@@ -79,18 +79,13 @@ static void set_cpu_time(struct collect *c, struct node *n)
 	memcpy(c->host_cpu, now, sizeof(now));
 }
 
-void collect_host(struct collect *c, struct graph *g)
+/* What stays as it is while the host runs. */
+static void set_facts(struct graph *g, struct node *n, const struct utsname *u)
 {
-	struct node *n = graph_new_node(g, &host_type);
-	struct utsname u;
 	char text[256];
-	double load;
-	FILE *f;
 
-	uname(&u);
-	SET(host, n, hostname, graph_str(g, u.nodename));
-	SET(host, n, kernel, graph_str(g, u.release));
-	SET(host, n, arch, graph_str(g, u.machine));
+	SET(host, n, kernel, graph_str(g, u->release));
+	SET(host, n, arch, graph_str(g, u->machine));
 	first_line(text, sizeof(text), "/etc/machine-id");
 	if (text[0])
 		SET(host, n, machine_id, graph_str(g, text));
@@ -101,6 +96,19 @@ void collect_host(struct collect *c, struct graph *g)
 	if (text[0])
 		SET(host, n, os, graph_str(g, text));
 	SET(host, n, cpus, (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+void collect_host(struct collect *c, struct graph *g)
+{
+	struct node *n = graph_new_node(g, &host_type);
+	struct utsname u;
+	double load;
+	FILE *f;
+
+	uname(&u);
+	SET(host, n, hostname, graph_str(g, u.nodename));
+	if (!c->ticks)
+		set_facts(g, n, &u);
 	set_memory(n);
 	f = fopen("/proc/loadavg", "re");
 	if (f && fscanf(f, "%lf", &load) == 1)

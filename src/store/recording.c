@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "db.h"
+#include "idmap.h"
 
 struct recording {
 	sqlite3 *db;
@@ -17,6 +18,7 @@ struct recording {
 	struct graph all; /* totals so far: what the rows of entities and relations show */
 	sqlite3_stmt *node_head, *edge_head, *interval;
 	sqlite3_stmt **node_row, **edge_row, **node_series, **edge_series; /* by type, made when needed */
+	VEC(uint64_t) node_stamp, edge_stamp; /* hash of the row as it was last written */
 	uint64_t intervals;
 };
 
@@ -235,11 +237,36 @@ static int step(sqlite3_stmt *s)
 	return rc;
 }
 
+/* Most of what an interval names is as it was: a row is written again only when it changed. */
+static bool is_written(struct recording *r, const struct type *t, uint64_t measured,
+		       const uint64_t *data, uint32_t index)
+{
+	/* Texts are interned in r->all: equal ones have equal addresses. */
+	uint64_t stamp = hash_bytes(data, t->size, measured) | 1, *last;
+
+	if (t->kind == KIND_EDGE) {
+		while (r->edge_stamp.n <= index)
+			vec_add(&r->edge_stamp);
+		last = &r->edge_stamp.v[index];
+	} else {
+		while (r->node_stamp.n <= index)
+			vec_add(&r->node_stamp);
+		last = &r->node_stamp.v[index];
+	}
+	if (*last == stamp)
+		return true;
+	*last = stamp;
+	return false;
+}
+
 static int write_row(struct recording *r, const struct type *t, uint64_t measured,
 		     const uint64_t *data, uint32_t index)
 {
-	sqlite3_stmt *s = row_statement(r, t, false);
+	sqlite3_stmt *s;
 
+	if (is_written(r, t, measured, data, index))
+		return 0;
+	s = row_statement(r, t, false);
 	if (!s)
 		return -EIO;
 	sqlite3_bind_int64(s, 1, (int64_t)index + 1);
@@ -521,6 +548,8 @@ void recording_drop(struct recording *r)
 	if (r->node_row)
 		finalize(r);
 	sqlite3_close_v2(r->db);
+	vec_done(&r->node_stamp);
+	vec_done(&r->edge_stamp);
 	graph_done(&r->all);
 	free(r->path);
 	free(r);
