@@ -1,5 +1,6 @@
 /* Sockets: who sends and receives how much, and what flows between processes that makes. */
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <string.h>
 
 #include "collect.h"
@@ -13,12 +14,32 @@ struct sampling {
 	uint64_t offset_ns;
 };
 
-static void tcp_facts(struct graph *g, uint32_t endpoint, const struct sock_value *v)
+static const char *tcp_state_name(unsigned state)
 {
-	struct node *n = g->nodes.v[endpoint];
+	static const char *const names[] = {NULL,	  "ESTABLISHED", "SYN_SENT",   "SYN_RECV",
+					    "FIN_WAIT1", "FIN_WAIT2",	"TIME_WAIT",  "CLOSE",
+					    "CLOSE_WAIT", "LAST_ACK",	"LISTEN",     "CLOSING",
+					    "NEW_SYN_RECV"};
 
-	if (v->sock.proto == SOCK_PROTO_TCP && v->tcp.srtt_us)
-		SET(socket, n, rtt_ns, (uint64_t)v->tcp.srtt_us * 1000);
+	return state < sizeof(names) / sizeof(names[0]) ? names[state] : NULL;
+}
+
+/* What the kernel knows of the connection, at the end that was seen. */
+static void tcp_facts(struct sampling *x, const struct sock_facts *s, const struct sock_tcp *tcp,
+		      unsigned state)
+{
+	/* In two steps: making the node may move the list. */
+	uint32_t end = endpoint_node(x->g, s, false, false);
+	struct node *n = x->g->nodes.v[end];
+	uint32_t again = flows_retransmits(x->c->flows, s, tcp->total_retrans);
+
+	if (tcp->srtt_us)
+		SET(socket, n, rtt_ns, (uint64_t)tcp->srtt_us * 1000);
+	if (tcp_state_name(state))
+		SET(socket, n, state, graph_str(x->g, tcp_state_name(state)));
+	if (state == TCP_LISTEN)
+		SET(socket, n, listening, true);
+	SET(socket, n, retransmits, again + (HAS(socket, n, retransmits) ? GET(socket, n, retransmits) : 0));
 }
 
 /* The older format's picture: a sender points to the other end's address, a receiver owns its own. */
@@ -30,6 +51,8 @@ static void thread_edges(struct sampling *x, uint32_t proc, const struct sock_sa
 	struct edge *d;
 
 	thread = procs_thread(&x->c->procs, g, proc, v->task.tid, v->task.start_ns, v->comm)->index;
+	if (v->sock.proto == SOCK_PROTO_TCP)
+		tcp_facts(x, &v->sock, &v->tcp, v->tcp.state);
 	if (s->dir == SOCK_SENT) {
 		end = endpoint_node(g, &v->sock, true, false);
 		d = graph_new_edge(g, &send_to_socket_type, thread, end);
@@ -42,7 +65,6 @@ static void thread_edges(struct sampling *x, uint32_t proc, const struct sock_sa
 		return;
 	}
 	end = endpoint_node(g, &v->sock, false, false);
-	tcp_facts(g, end, v);
 	graph_link(g, &own_type, thread, end);
 	graph_link(g, &belong_type, end, thread);
 	d = graph_new_edge(g, &receive_from_socket_type, end, thread);
@@ -86,11 +108,13 @@ static int look_at_files(struct collect *c, struct err *e)
 	return rc == -ENOTSUP ? 0 : rc;
 }
 
-/* Connections come and go between two looks; events are only drained, samples carry the facts. */
+/* Only connections that moved something are of interest; the others would be many. */
 static int on_tcp_event(void *ctx, const struct sock_event *ev)
 {
-	(void)ctx;
-	(void)ev;
+	struct sampling *x = ctx;
+
+	if (flows_knows(x->c->flows, &ev->sock) && x->c->procs.select_all)
+		tcp_facts(x, &ev->sock, &ev->tcp, ev->new_state);
 	return 0;
 }
 
@@ -102,10 +126,10 @@ int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e
 	if (!c->sock_probe)
 		return 0;
 	rc = c->ticks && !flows_want_holders(c->flows) && !last ? 0 : look_at_files(c, e);
-	rc = rc ?: sock_probe_events(c->sock_probe, on_tcp_event, NULL, e);
+	rc = rc ?: sock_probe_read(c->sock_probe, on_sample, &x, e);
+	rc = rc ?: sock_probe_events(c->sock_probe, on_tcp_event, &x, e);
 	if (rc == -ENOTSUP)
 		rc = 0;
-	rc = rc ?: sock_probe_read(c->sock_probe, on_sample, &x, e);
 	if (!rc)
 		flows_emit(c->flows, g, x.offset_ns);
 	return rc;

@@ -21,7 +21,8 @@ struct share {
 struct half {
 	struct sock_facts sock;
 	uint8_t dir;
-	bool peer_named;
+	uint32_t self; /* number in known */
+	uint32_t link; /* number in links, NO: the peer is not known, or may become another */
 	VEC(struct share) by;
 };
 
@@ -34,6 +35,7 @@ struct holder {
 struct known {
 	struct sock_facts sock;
 	uint32_t holders; /* newest first */
+	uint32_t retransmits; /* TCP's count at the last look */
 };
 
 /* One direction between two sockets, or between a socket and an address without one. */
@@ -77,12 +79,20 @@ struct flows *flows_new(struct procs *p)
 
 static void links_clear(struct flows *f)
 {
+	/* The links stay, so that halves can keep their numbers. */
+	vec_for(&f->links, l) {
+		vec_clear(&l->sent);
+		vec_clear(&l->received);
+	}
+}
+
+static void links_done(struct flows *f)
+{
 	vec_for(&f->links, l) {
 		vec_done(&l->sent);
 		vec_done(&l->received);
 	}
-	vec_clear(&f->links);
-	idmap_clear(&f->link_by_ends);
+	vec_done(&f->links);
 }
 
 void flows_free(struct flows *f)
@@ -91,8 +101,7 @@ void flows_free(struct flows *f)
 		return;
 	vec_for(&f->halves, h)
 		vec_done(&h->by);
-	links_clear(f);
-	vec_done(&f->links);
+	links_done(f);
 	vec_done(&f->halves);
 	vec_done(&f->known);
 	vec_done(&f->holders);
@@ -189,7 +198,7 @@ static uint32_t know(struct flows *f, const struct sock_facts *s)
 	return i;
 }
 
-void flows_add_holder(struct flows *f, uint32_t proc, const struct sock_facts *s)
+static uint32_t add_holder(struct flows *f, uint32_t proc, const struct sock_facts *s)
 {
 	uint32_t socket = know(f, s);
 	struct known *k = &f->known.v[socket];
@@ -197,11 +206,17 @@ void flows_add_holder(struct flows *f, uint32_t proc, const struct sock_facts *s
 
 	for (uint32_t i = k->holders; i != NO; i = f->holders.v[i].next)
 		if (f->holders.v[i].proc == proc)
-			return;
+			return socket;
 	h = vec_add(&f->holders);
 	*h = (struct holder){s->sk_id, proc, k->holders};
 	k->holders = (uint32_t)f->holders.n - 1;
 	f->changed = true;
+	return socket;
+}
+
+void flows_add_holder(struct flows *f, uint32_t proc, const struct sock_facts *s)
+{
+	add_holder(f, proc, s);
 }
 
 static void moved_add(struct moved *to, const struct moved *m)
@@ -231,12 +246,14 @@ void flows_add(struct flows *f, uint32_t proc, const struct sock_sample *s)
 							  (x->flags & SOCK_PEER_UNKNOWN));
 	struct moved m = {s->v.bytes, s->v.msgs, s->v.first_ns, s->v.last_ns};
 	uint32_t i = idmap_get(&f->half_by_key, x->sk_id, key);
+	/* Who used it holds it, also when it only ever receives by splice(2), or never. */
+	uint32_t self = add_holder(f, proc, x);
 	struct half *h;
 
-	/* Who used it holds it, also when it only ever receives by splice(2), or never. */
-	flows_add_holder(f, proc, x);
 	if (i == IDMAP_NONE) {
-		vec_add(&f->halves);
+		h = vec_add(&f->halves);
+		h->self = self;
+		h->link = NO;
 		i = (uint32_t)f->halves.n - 1;
 		idmap_put(&f->half_by_key, x->sk_id, key, i);
 	}
@@ -276,7 +293,7 @@ static uint32_t find_peer(const struct flows *f, const struct sock_facts *s)
 	return find_inet_peer(f, s);
 }
 
-static struct link *link_of(struct flows *f, const struct half *h, uint32_t from, uint32_t to)
+static uint32_t link_of(struct flows *f, const struct half *h, uint32_t from, uint32_t to)
 {
 	uint64_t other = from == NO || to == NO ? addr_hash(&h->sock.remote) ^ h->sock.netns : 0;
 	uint32_t i = idmap_get(&f->link_by_ends, ((uint64_t)from << 32) | to, other);
@@ -288,7 +305,14 @@ static struct link *link_of(struct flows *f, const struct half *h, uint32_t from
 		i = (uint32_t)f->links.n - 1;
 		idmap_put(&f->link_by_ends, ((uint64_t)from << 32) | to, other, i);
 	}
-	return &f->links.v[i];
+	return i;
+}
+
+/* A datagram's receiver that knows nothing of its sender. */
+static bool is_unknown(const struct half *h, uint32_t peer)
+{
+	return h->dir == SOCK_RECEIVED && peer == NO && h->sock.proto != SOCK_PROTO_TCP &&
+	       !h->sock.remote.port;
 }
 
 /* A datagram socket that does not know who sent: its links share what it got in proportion. */
@@ -326,29 +350,48 @@ static bool spread_unknown(struct flows *f, const struct half *h, uint32_t self)
 	return true;
 }
 
+/* The link that a half belongs to, NO for one that spread_unknown() has to share out. */
+static uint32_t link_of_half(struct flows *f, struct half *h)
+{
+	uint32_t peer, i;
+
+	if (h->link != NO)
+		return h->link;
+	peer = find_peer(f, &h->sock);
+	if (is_unknown(h, peer))
+		return NO;
+	i = h->dir == SOCK_SENT ? link_of(f, h, h->self, peer) : link_of(f, h, peer, h->self);
+	/* A connection keeps its peer, also when its addresses are used again by a later one. */
+	if (peer != NO && (h->sock.peer_id || h->sock.proto == SOCK_PROTO_TCP))
+		h->link = i;
+	return i;
+}
+
 static void make_links(struct flows *f)
 {
+	bool unknown = false;
+
 	links_clear(f);
 	vec_for(&f->halves, h) {
-		uint32_t self = idmap_get(&f->by_id, h->sock.sk_id, 0), peer = find_peer(f, &h->sock);
-		struct link *l;
+		uint32_t i = link_of_half(f, h);
 
-		if (h->dir == SOCK_RECEIVED && peer == NO && h->sock.proto != SOCK_PROTO_TCP &&
-		    !h->sock.remote.port)
+		if (i == NO) {
+			unknown = true;
 			continue;
-		l = h->dir == SOCK_SENT ? link_of(f, h, self, peer) : link_of(f, h, peer, self);
+		}
 		vec_for(&h->by, s) {
 			if (h->dir == SOCK_SENT)
-				shares_add(&l->sent, s->proc, &s->m);
+				shares_add(&f->links.v[i].sent, s->proc, &s->m);
 			else
-				shares_add(&l->received, s->proc, &s->m);
+				shares_add(&f->links.v[i].received, s->proc, &s->m);
 		}
 	}
+	if (!unknown)
+		return;
 	/* Those need the links of all senders. */
 	vec_for(&f->halves, h)
-		if (h->dir == SOCK_RECEIVED && find_peer(f, &h->sock) == NO &&
-		    h->sock.proto != SOCK_PROTO_TCP && !h->sock.remote.port)
-			spread_unknown(f, h, idmap_get(&f->by_id, h->sock.sk_id, 0));
+		if (h->link == NO && is_unknown(h, find_peer(f, &h->sock)))
+			spread_unknown(f, h, h->self);
 }
 
 static struct total *total_of(struct flows *f, const struct link *l, uint32_t from, uint32_t to)
@@ -448,6 +491,22 @@ static void add_link(struct flows *f, const struct link *l)
 		add_received(f, l, NO, r->proc, &r->m, false);
 }
 
+bool flows_knows(const struct flows *f, const struct sock_facts *s)
+{
+	return idmap_get(&f->by_id, s->sk_id, 0) != IDMAP_NONE;
+}
+
+uint32_t flows_retransmits(struct flows *f, const struct sock_facts *s, uint32_t total)
+{
+	uint32_t i = idmap_get(&f->by_id, s->sk_id, 0), before;
+
+	if (i == IDMAP_NONE)
+		return 0;
+	before = f->known.v[i].retransmits;
+	f->known.v[i].retransmits = total;
+	return total > before ? total - before : 0;
+}
+
 bool flows_want_holders(const struct flows *f)
 {
 	return f->want_holders;
@@ -491,9 +550,9 @@ uint32_t endpoint_node(struct graph *g, const struct sock_facts *s, bool remote,
 		SET(socket, n, socket_addr, graph_str(g, text));
 		SET(socket, n, socket_port, a->port);
 	}
-	if (!external)
-		SET(socket, n, netns, s->netns);
-	else
+	/* The namespace that sees it: the same address may be another host in another one. */
+	SET(socket, n, netns, s->netns);
+	if (external)
 		SET(socket, n, external, true);
 	return graph_add_node(g, n)->index;
 }

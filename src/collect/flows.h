@@ -21,6 +21,11 @@ void flows_add(struct flows *f, uint32_t proc, const struct sock_sample *s);
 /** Learn of an open socket and one of its holders. */
 void flows_add_holder(struct flows *f, uint32_t proc, const struct sock_facts *s);
 
+bool flows_knows(const struct flows *f, const struct sock_facts *s);
+
+/** TCP segments that a socket has sent again since the last call about it; 0 for one never seen. */
+uint32_t flows_retransmits(struct flows *f, const struct sock_facts *s, uint32_t total);
+
 /** A socket sends to one that nobody is known to hold: a look at the open files may tell. */
 bool flows_want_holders(const struct flows *f);
 
