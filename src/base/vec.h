@@ -48,4 +48,6 @@
 		memset((a), 0, sizeof(*(a)));                                                      \
 	} while (0)
 
-#define vec_for(a, it) for (typeof((a)->v + 0) it = (a)->v; it < (a)->v + (a)->n; it++)
+/* An empty array has no memory, and nothing may be added to a null pointer, not even 0. */
+#define vec_for(a, it)                                                                             \
+	for (typeof((a)->v + 0) it = (a)->v; it != NULL && it < (a)->v + (a)->n; it++)
