@@ -115,8 +115,9 @@ static __always_inline struct sched_state *state_of(struct task_struct *t)
 	} else {
 		s = state_by_tid(t);
 	}
+	/* Storage is refused in an interrupt that hits its own code: rare, but it happens. */
 	if (!s)
-		health_count(HEALTH_MAP_FULL);
+		health_count(use_storage ? HEALTH_READ_FAULT : HEALTH_MAP_FULL);
 	return s;
 }
 
@@ -334,13 +335,20 @@ static __always_inline bool copy_once(struct sched_totals *r, struct sched_state
 	return !(*before & 1) && v->changes == *before;
 }
 
+static __always_inline u64 cpu_held_since(u32 cpu)
+{
+	volatile struct cpu_slot *slot = bpf_map_lookup_elem(&cpu_slots, &cpu);
+
+	return slot ? slot->since : 0;
+}
+
 /*
  * Read while it may be changing on another CPU; totals only grow, so a later reading heals it.
  * Not a loop: kernel 6.1 takes its shape for an endless one.
  */
 static __always_inline bool state_copy(struct sched_totals *r, struct sched_state *s, u64 now)
 {
-	u64 before, on_since;
+	u64 before, on_since, held = cpu_held_since(s->t.cpu);
 
 	if (!copy_once(r, s, &before, &on_since) && !copy_once(r, s, &before, &on_since))
 		copy_once(r, s, &before, &on_since);
@@ -348,6 +356,8 @@ static __always_inline bool state_copy(struct sched_totals *r, struct sched_stat
 		return false;
 	s->reported = before;
 	if (on_since) {
+		if (on_since != held) /* its switch-out was not seen */
+			return true;
 		r->flags |= SCHED_RUNNING;
 		if (now > on_since) {
 			r->run_ns += now - on_since;
