@@ -216,14 +216,14 @@ int record(const struct record_options *o, int *ret_status, struct err *e)
 	struct running r = {.o = o, .child_status = -1};
 	struct err second;
 	sigset_t old;
-	int rc = recording_create(&r.file, o->output, o->force, e);
+	int rc = collect_open(&r.collect, &o->collect, e);
 
 	if (rc < 0)
 		return rc;
-	rc = collect_open(&r.collect, &o->collect, e);
+	/* In this order, so that whoever sees the file knows that observation has begun. */
+	rc = recording_create(&r.file, o->output, o->force, e);
 	if (rc < 0) {
-		recording_drop(r.file);
-		unlink(o->output);
+		collect_close(&r.collect);
 		return rc;
 	}
 	r.signals = open_signals(&old, e);
