@@ -151,7 +151,24 @@ static uint64_t local_key(uint32_t netns, uint8_t proto, const struct sock_addr_
 	return addr_hash(a) ^ ((uint64_t)netns << 24) ^ proto;
 }
 
-/* Addresses lead to the newest socket that has them. Netns 0: in any namespace. */
+#define AMBIGUOUS (IDMAP_NONE - 1)
+
+/*
+ * Under namespace 0: the one socket of the whole host with that address. Two networks of containers may
+ * use the same addresses: then nobody can tell which is meant, and none is better than the wrong one.
+ */
+static void index_anywhere(struct flows *f, struct idmap *m, uint64_t key, uint32_t i)
+{
+	uint32_t have = idmap_get(m, key, 0);
+
+	if (have == AMBIGUOUS)
+		return;
+	if (have != IDMAP_NONE && f->known.v[have].sock.netns != f->known.v[i].sock.netns)
+		i = AMBIGUOUS;
+	idmap_put(m, key, 0, i);
+}
+
+/* Addresses lead to the newest socket that has them. */
 static void index_socket(struct flows *f, uint32_t i)
 {
 	const struct sock_facts *s = &f->known.v[i].sock;
@@ -162,7 +179,7 @@ static void index_socket(struct flows *f, uint32_t i)
 	if ((s->flags & SOCK_CONNECTED) || (s->proto == SOCK_PROTO_TCP && s->remote.port)) {
 		idmap_put(&f->by_tuple, tuple_key(s->netns, s->proto, &s->local, &s->remote), s->netns, i);
 		if (!addr_is_loopback(s, &s->local))
-			idmap_put(&f->by_tuple, tuple_key(0, s->proto, &s->local, &s->remote), 0, i);
+			index_anywhere(f, &f->by_tuple, tuple_key(0, s->proto, &s->local, &s->remote), i);
 		if (s->proto == SOCK_PROTO_TCP)
 			return;
 	}
@@ -170,7 +187,7 @@ static void index_socket(struct flows *f, uint32_t i)
 		return;
 	idmap_put(&f->by_local, local_key(s->netns, s->proto, &s->local), s->netns, i);
 	if (!addr_is_any(&s->local) && !addr_is_loopback(s, &s->local))
-		idmap_put(&f->by_local, local_key(0, s->proto, &s->local), 0, i);
+		index_anywhere(f, &f->by_local, local_key(0, s->proto, &s->local), i);
 }
 
 static uint32_t know(struct flows *f, const struct sock_facts *s)
@@ -273,11 +290,15 @@ static uint32_t find_inet_peer(const struct flows *f, const struct sock_facts *s
 
 	if (i == IDMAP_NONE && !local)
 		i = idmap_get(&f->by_tuple, tuple_key(0, s->proto, &s->remote, &s->local), 0);
+	if (i == AMBIGUOUS)
+		return NO;
 	if (i != IDMAP_NONE || s->proto == SOCK_PROTO_TCP)
 		return i;
 	i = idmap_get(&f->by_local, local_key(s->netns, s->proto, &s->remote), s->netns);
 	if (i == IDMAP_NONE && !local)
 		i = idmap_get(&f->by_local, local_key(0, s->proto, &s->remote), 0);
+	if (i == AMBIGUOUS)
+		return NO;
 	/* Bound to any address: only in its own namespace can we tell that it is meant. */
 	if (i == IDMAP_NONE)
 		i = idmap_get(&f->by_local, local_key(s->netns, s->proto, &any), s->netns);
