@@ -73,7 +73,7 @@ static int load_json(struct graph *g, const char *path, struct err *e)
 	return graph_read_json(g, r, e);
 }
 
-#define TEXT_MAX_BYTES (1u << 30)
+#define TEXT_MAX_BYTES (64u << 20) /* five million relations; JSON has no such limit */
 
 static int load_text(struct graph *g, const char *path, struct err *e)
 {
@@ -90,7 +90,7 @@ static int load_text(struct graph *g, const char *path, struct err *e)
 		if (n < 0)
 			rc = err_set(e, -errno, "read '%s'", path);
 		else if (b.n + (size_t)n > TEXT_MAX_BYTES)
-			rc = err_msg(e, -EFBIG, "read '%s': longer than 1 GiB", path);
+			rc = err_msg(e, -EFBIG, "read '%s': longer than 64 MiB", path);
 		else
 			b.n += (size_t)n;
 	}
