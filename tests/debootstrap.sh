@@ -25,6 +25,8 @@ cleanup() {
 }
 trap cleanup EXIT
 
+# mktemp makes it for root alone; tests also run as nobody and postgres.
+chmod 755 "$root"
 debootstrap --variant=minbase --include=git,ca-certificates bookworm "$root" "$mirror"
 # shellcheck disable=SC2016 # for apt
 apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' |

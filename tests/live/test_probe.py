@@ -409,7 +409,7 @@ def test_threads(program, refuse):
         parts = sum(int(part.split(":")[1]) for part in f["cpus"].split(",") if part)
         gaps[f["tid"]] = gaps.get(f["tid"], 0) + parts - int(f["run_ns"])
     gap = sum(abs(g) for g in gaps.values())
-    expect(f"run time by CPU adds up (gap {gap} of {total})", gap <= total * 0.01, True)
+    expect(f"run time by CPU adds up (gap {gap} of {total})", gap <= total * 0.05, True)
     print(f"threads: {total / window:.4f} of {len(cpus)} CPUs, {len(short)} short processes")
 
 
