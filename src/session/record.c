@@ -211,34 +211,49 @@ static int open_signals(sigset_t *old, struct err *e)
 	return fd < 0 ? err_set(e, -errno, "signalfd") : fd;
 }
 
-int record(const struct record_options *o, int *ret_status, struct err *e)
+/* The sources first, so that whoever sees the file knows that observation has begun. */
+static int open_all(struct running *r, struct err *e)
 {
-	struct running r = {.o = o, .child_status = -1};
-	struct err second;
-	sigset_t old;
-	int rc = collect_open(&r.collect, &o->collect, e);
+	int rc = collect_open(&r->collect, &r->o->collect, e);
 
 	if (rc < 0)
 		return rc;
-	/* In this order, so that whoever sees the file knows that observation has begun. */
-	rc = recording_create(&r.file, o->output, o->force, e);
-	if (rc < 0) {
-		collect_close(&r.collect);
-		return rc;
-	}
-	r.signals = open_signals(&old, e);
-	rc = r.signals < 0 ? r.signals : 0;
-	r.start_ns = r.last_ns = clock_ns(CLOCK_MONOTONIC);
-	r.start_realtime_ns = clock_ns(CLOCK_REALTIME);
-	rc = rc ?: loop(&r, e);
-	end_command(&r);
+	rc = recording_create(&r->file, r->o->output, r->o->force, e);
+	if (rc < 0)
+		collect_close(&r->collect);
+	return rc;
+}
+
+static int run(struct running *r, struct err *e)
+{
+	struct err second;
+	int rc;
+
+	r->start_ns = r->last_ns = clock_ns(CLOCK_MONOTONIC);
+	r->start_realtime_ns = clock_ns(CLOCK_REALTIME);
+	rc = loop(r, e);
+	end_command(r);
 	if (!rc)
-		rc = describe(&r, true, e);
-	collect_close(&r.collect);
-	if (rc)
-		recording_close(r.file, &second);
-	else
-		rc = recording_close(r.file, e);
+		rc = describe(r, true, e);
+	collect_close(&r->collect);
+	if (!rc)
+		return recording_close(r->file, e);
+	/* The first failure is the one to tell; what was recorded stays. */
+	recording_close(r->file, &second);
+	return rc;
+}
+
+int record(const struct record_options *o, int *ret_status, struct err *e)
+{
+	struct running r = {.o = o, .child_status = -1};
+	sigset_t old;
+	int rc;
+
+	/* From here on, so that a signal while the probes load ends the recording in order, too. */
+	r.signals = open_signals(&old, e);
+	rc = r.signals < 0 ? r.signals : open_all(&r, e);
+	if (!rc)
+		rc = run(&r, e);
 	if (r.signals >= 0)
 		close(r.signals);
 	sigprocmask(SIG_SETMASK, &old, NULL);

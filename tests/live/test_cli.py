@@ -470,6 +470,8 @@ class Record(Case):
 
     def test_interrupted(self):
         for number in (signal.SIGINT, signal.SIGTERM):
+            if os.path.exists(self.out):
+                os.unlink(self.out)
             p = self.start("-d", "60", "-i", "200ms", "--force")
             self.wait_for_intervals(2)
             p.send_signal(number)
