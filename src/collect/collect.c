@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "flows.h"
 #include "proc_probe.h"
@@ -129,7 +130,7 @@ static uint64_t own_rss_bytes(void)
 		resident = 0;
 	if (f)
 		fclose(f);
-	return resident * 4096;
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 void collect_describe(struct collect *c, struct graph *g)
