@@ -221,7 +221,7 @@ void sock_probe_health(struct sock_probe *p, struct probe_health *ret)
 	if (tracepoint && strcmp(ladder_rung(&p->ladder, "splice"), "fexit"))
 		ret->notes[ret->nnotes++] =
 			"bytes received with splice(2) or TCP_ZEROCOPY_RECEIVE from a socket are not "
-			"seen here: for TCP copied_seq shows them, for Unix sockets the sender's count";
+			"seen here: a sender on this host has the count, one on another host does not";
 	if (!tracepoint)
 		ret->notes[ret->nnotes++] =
 			"sockets other than TCP, UDP and Unix are not seen on this kernel";
