@@ -12,6 +12,8 @@
 #   version    what uname -r says in it
 # A second call for the same package answers from the cache, also offline.
 #
+# When apt does not know the package, or no longer gets it, and this is root, the package lists are
+# fetched again.
 # Exit status: 0; 69 when the package cannot be had (no such package, no network); 1 for
 # any other failure.
 # Needs: apt, dpkg, kmod (depmod), xz-utils, zstd, lz4.
@@ -29,34 +31,57 @@ unavailable() {
 }
 
 mkdir -p "$cache"
-
-# A meta-package holds no kernel: follow its dependency. The answer is kept, for a machine
-# that has no package lists.
-if ! [[ $pkg =~ ^linux-image-[0-9]+\.[0-9]+\.[0-9]+ ]]; then
-    meta=$cache/meta-$pkg
-    real=$({ apt-cache depends "$pkg" 2>/dev/null || true; } |
-           sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p')
-    if [ -n "$real" ]; then
-        echo "$real" >"$meta"
-    elif [ -e "$meta" ]; then
-        real=$(cat "$meta")
-    else
-        unavailable "apt knows no kernel package '$pkg' (apt-get update?)"
-    fi
-    pkg=$real
-fi
-dir=$cache/$pkg
-if [ -e "$dir/.done" ]; then echo "$dir"; exit 0; fi
-
 exec 9>"$cache/.lock"
-flock 9                                 # one download at a time
+
+# As root apt warns that its sandbox user cannot write here: let it be root.
+apt() { LC_ALL=C apt-get -qq -o APT::Sandbox::User=root -o Acquire::Retries=3 "$@" 9>&-; }
+
+refresh() {                             # fetch the package lists
+    [ "$(id -u)" = 0 ] || return 0
+    echo "fetch-kernel: fetching the package lists" >&2
+    apt update >&2 || echo "fetch-kernel: apt-get update failed" >&2
+}
+
+# The image that a meta-package depends on, as it holds no kernel itself; empty: not known.
+image_of() {
+    { apt-cache depends "$1" 2>/dev/null || true; } |
+        sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1
+}
+
+# The answer of apt is kept, for a machine that has no package lists.
+resolve() {                             # resolve META: sets pkg
+    local meta=$cache/meta-$1 real
+    real=$(image_of "$1")
+    if [ -z "$real" ] && [ -e "$meta" ]; then real=$(cat "$meta"); fi
+    if [ -z "$real" ]; then
+        refresh
+        real=$(image_of "$1")
+    fi
+    [ -n "$real" ] || unavailable "apt knows no kernel package '$1'; its sources need main" \
+        "of bookworm and of bookworm-security, and its lists a recent apt-get update"
+    echo "$real" >"$meta"
+    pkg=$real
+}
+
+download() {                            # download PACKAGE, into this folder
+    local pause
+    for pause in 2 10; do
+        if apt download "$1" >&2; then return; fi
+        echo "fetch-kernel: cannot download '$1', trying again" >&2
+        sleep "$pause"
+        refresh                         # the archive may have a newer one instead
+    done
+    apt download "$1" >&2
+}
+
+flock 9                                 # one at a time
+if ! [[ $pkg =~ ^linux-image-[0-9]+\.[0-9]+\.[0-9]+ ]]; then resolve "$pkg"; fi
+dir=$cache/$pkg
 if [ -e "$dir/.done" ]; then echo "$dir"; exit 0; fi
 tmp=$(mktemp -d "$cache/.tmp.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 
-# As root apt warns that its sandbox user cannot write here: let it be root.
-(cd "$tmp" && apt-get -qq -o APT::Sandbox::User=root download "$pkg" >&2) ||
-    unavailable "cannot download '$pkg'"
+(cd "$tmp" && download "$pkg") || unavailable "cannot download '$pkg': is the network there?"
 deb=$(find "$tmp" -name "${pkg}_*.deb")
 mkdir "$tmp/x"
 dpkg-deb --fsys-tarfile "$deb" | tar -xC "$tmp/x" --wildcards './boot/*' '*lib/modules/*'

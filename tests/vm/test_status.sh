@@ -4,7 +4,8 @@
 set -Eeuo pipefail
 cd "$(dirname "$0")"
 
-./fetch-kernel.sh linux-image-amd64 >/dev/null || { echo 'skip: no kernel package'; exit 77; }
+[ "$(uname -m)" = x86_64 ] || { echo 'skip: the guest is x86-64, this host is not'; exit 77; }
+./fetch-kernel.sh linux-image-amd64 >/dev/null
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 fails=0
