@@ -1,7 +1,7 @@
 #!/bin/bash
 # packages.sh build|test - install the Debian packages that building, or building and testing,
 # needs. Installs only what is missing and fetches package lists only when they lack something.
-# Services that a package brings are not started.
+# Servers that a package brings are neither started nor enabled.
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 
@@ -9,7 +9,9 @@ readonly BUILD=(gcc libc6-dev meson ninja-build pkg-config clang llvm bpftool li
     libelf-dev zlib1g-dev libhwloc-dev libsqlite3-dev)
 readonly TEST=(libclang-rt-14-dev libcmocka-dev libjansson-dev liburing-dev python3 procps
     iproute2 redis-server redis-tools nginx-light wrk iperf3 postgresql sqlite3 shellcheck
-    qemu-system-x86 busybox-static cpio kmod xz-utils zstd lz4 numactl)
+    qemu-system-x86 busybox-static cpio kmod xz-utils zstd lz4 numactl stress-ng rt-tests linux-perf
+    openmpi-bin libopenmpi-dev mpich libmpich-dev python3-torch)
+readonly SERVERS=(redis-server nginx postgresql)
 readonly POLICY=/usr/sbin/policy-rc.d
 
 die() {
@@ -62,6 +64,21 @@ install() {
         install -y --no-install-recommends "${missing[@]}" </dev/null >"$log" 2>&1
 }
 
+# The next boot must not start what was only installed for a test; what was there stays as it was.
+absent=()
+for s in "${SERVERS[@]}"; do
+    [ -e "/etc/init.d/$s" ] || absent+=("$s")
+done
+disable_servers() {
+    local s
+    for s in "${absent[@]}"; do
+        [ -e "/etc/init.d/$s" ] || continue
+        # With systemd or without, this changes both kinds of start-up.
+        update-rc.d "$s" disable >>"$log" 2>&1 ||
+            echo "packages: cannot disable the service $s, which was installed" >&2
+    done
+}
+
 log=$(mktemp)
 known || update
 echo "packages: installing ${missing[*]}"
@@ -70,4 +87,5 @@ if ! install; then
     update
     install || { tail -n 20 "$log" >&2; die "apt-get install failed (all of its output: $log)"; }
 fi
+disable_servers
 rm -f "$log"
