@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "channels.h"
 #include "flows.h"
 #include "proc_probe.h"
 #include "sched_probe.h"
@@ -65,7 +66,10 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	memset(c, 0, sizeof(*c));
 	c->o = *o;
 	procs_init(&c->procs, !o->npids, !o->no_redact);
-	c->flows = flows_new(&c->procs);
+	c->flows = flows_new();
+	c->channels = channels_new();
+	c->exchange = exchange_new(&c->procs);
+	c->sweep_above = SWEEP_ABOVE;
 	rc = open_probes(c, e);
 	rc = rc ?: collect_procs(c, false, e);
 	for (size_t i = 0; !rc && i < o->npids; i++) {
@@ -88,8 +92,10 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 		rc = collect_procs(c, last, e);
 	rc = rc ?: (c->sched_probe ? collect_threads(c, g, e) : collect_threads_proc(c, g));
 	rc = rc ?: collect_sockets(c, g, last, e);
-	if (!rc)
+	if (!rc) {
+		collect_flows(c, g);
 		collect_procs_emit(c, g);
+	}
 	c->ticks++;
 	return rc;
 }
@@ -187,6 +193,8 @@ void collect_close(struct collect *c)
 	sched_probe_close(c->sched_probe);
 	sock_probe_close(c->sock_probe);
 	flows_free(c->flows);
+	channels_free(c->channels);
+	exchange_free(c->exchange);
 	procs_done(&c->procs);
 	collect_threads_proc_done(c);
 	vec_done(&c->failures);

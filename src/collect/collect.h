@@ -14,6 +14,11 @@ struct collect_options {
 	struct probe_options probe;
 };
 
+/** Processes, sockets, connections and channels: below, nothing is forgotten. */
+#define SWEEP_ABOVE 4096
+
+struct channels;
+struct exchange;
 struct flows;
 struct proc_probe;
 struct sched_probe;
@@ -24,6 +29,10 @@ struct collect {
 	struct collect_options o;
 	struct procs procs;
 	struct flows *flows;
+	struct channels *channels;
+	struct exchange *exchange;
+	unsigned sweeping;  /**< ticks that still look for what can be forgotten */
+	size_t sweep_above; /**< things kept in mind that make it worth while */
 	struct proc_probe *proc_probe;	 /**< NULL: not available */
 	struct sched_probe *sched_probe; /**< likewise */
 	struct sock_probe *sock_probe;
@@ -59,6 +68,7 @@ void collect_host(struct collect *c, struct graph *g);
 int collect_procs(struct collect *c, bool last, struct err *e);
 void collect_procs_emit(struct collect *c, struct graph *g);
 int collect_threads(struct collect *c, struct graph *g, struct err *e);
+void collect_flows(struct collect *c, struct graph *g);
 int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e);
 int collect_threads_proc(struct collect *c, struct graph *g);
 void collect_threads_proc_done(struct collect *c);

@@ -11,6 +11,8 @@
 #include "collect.h"
 #include "proc_probe.h"
 
+#define END_UNKNOWN 1 /* ended between two looks: when exactly is not known */
+
 static ssize_t read_small(char *buf, size_t size, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -37,10 +39,18 @@ static void read_cmdline(struct collect *c, uint32_t proc)
 		c->unreadable++;
 }
 
+/* It is there, whatever a look that it came in the middle of made of it. */
+static void is_there(struct collect *c, struct proc *p)
+{
+	p->look = c->procs.looks;
+	if (p->end_ns == END_UNKNOWN)
+		p->end_ns = 0;
+}
+
 static int on_task(void *ctx, const struct proc_task *t)
 {
 	struct collect *c = ctx;
-	size_t before = c->procs.v.n;
+	uint64_t before = c->procs.made;
 	uint32_t i;
 	struct proc *p;
 
@@ -50,6 +60,7 @@ static int on_task(void *ctx, const struct proc_task *t)
 	p = &c->procs.v.v[i];
 	p->dirty |= p->ppid != t->ppid || memcmp(p->name, t->comm, sizeof(p->name)) ||
 		    p->threads != t->nr_threads;
+	is_there(c, p);
 	p->ppid = t->ppid;
 	memcpy(p->name, t->comm, sizeof(p->name));
 	p->uid = t->uid;
@@ -64,7 +75,7 @@ static int on_task(void *ctx, const struct proc_task *t)
 		p->nspid = t->nstgid;
 		p->has_namespaces = true;
 	}
-	if (c->procs.v.n != before && !p->kthread)
+	if (c->procs.made != before && !p->kthread)
 		read_cmdline(c, i);
 	return 0;
 }
@@ -143,12 +154,12 @@ static uint32_t ns_inode(uint32_t pid, const char *which)
 	return sscanf(link, "%*[a-z]:[%u]", &inode) == 1 ? inode : 0;
 }
 
-static void proc_of_pid(struct collect *c, uint32_t pid, uint8_t *seen, size_t nseen)
+static void proc_of_pid(struct collect *c, uint32_t pid)
 {
 	uint64_t ticks;
 	uint32_t ppid, threads, i;
 	char path[64], text[1024], name[16];
-	size_t before = c->procs.v.n;
+	uint64_t before = c->procs.made;
 	struct proc *p;
 	ssize_t n;
 
@@ -164,9 +175,8 @@ static void proc_of_pid(struct collect *c, uint32_t pid, uint8_t *seen, size_t n
 	p->ppid = ppid;
 	memcpy(p->name, name, 16);
 	p->threads = threads;
-	if (i < nseen)
-		seen[i] = 1;
-	if (c->procs.v.n == before)
+	is_there(c, p);
+	if (c->procs.made == before)
 		return;
 	p->netns = ns_inode(pid, "net");
 	p->pidns = ns_inode(pid, "pid");
@@ -174,10 +184,19 @@ static void proc_of_pid(struct collect *c, uint32_t pid, uint8_t *seen, size_t n
 	read_cmdline(c, i);
 }
 
+/* Those that a look at all did not find ended before it, between two looks or with a lost event. */
+static void end_missing(struct collect *c)
+{
+	vec_for(&c->procs.v, p) {
+		if (!p->pid || p->end_ns || p->look == c->procs.looks)
+			continue;
+		p->end_ns = END_UNKNOWN;
+		p->dirty = true;
+	}
+}
+
 static int scan_proc(struct collect *c, struct err *e)
 {
-	size_t known = c->procs.v.n;
-	CLEANUP_FREE uint8_t *seen = mem_alloc(known + 1);
 	CLEANUP_CLOSEDIR DIR *d = opendir("/proc");
 	struct dirent *de;
 
@@ -188,16 +207,23 @@ static int scan_proc(struct collect *c, struct err *e)
 		unsigned long pid = strtoul(de->d_name, &end, 10);
 
 		if (end != de->d_name && !*end)
-			proc_of_pid(c, (uint32_t)pid, seen, known);
+			proc_of_pid(c, (uint32_t)pid);
 	}
-	for (size_t i = 0; i < known; i++)
-		if (!seen[i] && !c->procs.v.v[i].end_ns) {
-			struct proc *p = &c->procs.v.v[i];
-
-			p->end_ns = 1; /* between two looks: when exactly is not known */
-			p->dirty = true;
-		}
 	return 0;
+}
+
+static int look_at_all(struct collect *c, struct err *e)
+{
+	int rc = -ENOTSUP;
+
+	c->procs.looks++;
+	if (c->proc_probe)
+		rc = proc_probe_tasks(c->proc_probe, on_task, c, e);
+	if (rc == -ENOTSUP)
+		rc = scan_proc(c, e);
+	if (!rc)
+		end_missing(c);
+	return rc;
 }
 
 static uint64_t events_lost(struct collect *c)
@@ -210,23 +236,17 @@ static uint64_t events_lost(struct collect *c)
 
 int collect_procs(struct collect *c, bool last, struct err *e)
 {
-	uint64_t lost;
-	int rc;
+	uint64_t lost = 0;
+	int rc = -ENOTSUP;
 
-	if (!c->proc_probe) {
-		rc = scan_proc(c, e);
-		procs_spread_selection(&c->procs);
-		return rc;
+	if (c->proc_probe) {
+		rc = proc_probe_events(c->proc_probe, on_event, c, e);
+		lost = events_lost(c);
 	}
-	rc = proc_probe_events(c->proc_probe, on_event, c, e);
-	lost = events_lost(c);
 	/* A full look at the start, at the end, and when events were lost. */
-	if (rc == -ENOTSUP || !c->ticks || last || lost != c->lost_events) {
-		rc = proc_probe_tasks(c->proc_probe, on_task, c, e);
-		if (rc == -ENOTSUP)
-			rc = scan_proc(c, e);
-		c->lost_events = lost;
-	}
+	if (rc == -ENOTSUP || !c->ticks || last || lost != c->lost_events)
+		rc = look_at_all(c, e);
+	c->lost_events = lost;
 	procs_spread_selection(&c->procs);
 	return rc;
 }

@@ -136,7 +136,7 @@ int collect_threads_proc(struct collect *c, struct graph *g)
 	if (!c->stats)
 		c->stats = mem_alloc(sizeof(*c->stats));
 	for (uint32_t i = 0; i < c->procs.v.n; i++)
-		if (!c->procs.v.v[i].end_ns && c->procs.v.v[i].selected)
+		if (c->procs.v.v[i].pid && !c->procs.v.v[i].end_ns && c->procs.v.v[i].selected)
 			threads_of(c, g, i);
 	return 0;
 }

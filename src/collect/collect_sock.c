@@ -121,16 +121,15 @@ static int on_tcp_event(void *ctx, const struct sock_event *ev)
 int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e)
 {
 	struct sampling x = {c, g, realtime_offset_ns()};
-	int rc;
+	int rc = 0;
 
 	if (!c->sock_probe)
 		return 0;
-	rc = c->ticks && !flows_want_holders(c->flows) && !last ? 0 : look_at_files(c, e);
+	if (!c->ticks || last || c->sweeping || flows_want_holders(c->flows)) {
+		flows_look(c->flows);
+		rc = look_at_files(c, e);
+	}
 	rc = rc ?: sock_probe_read(c->sock_probe, on_sample, &x, e);
 	rc = rc ?: sock_probe_events(c->sock_probe, on_tcp_event, &x, e);
-	if (rc == -ENOTSUP)
-		rc = 0;
-	if (!rc)
-		flows_emit(c->flows, g, x.offset_ns);
-	return rc;
+	return rc == -ENOTSUP ? 0 : rc;
 }

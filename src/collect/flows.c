@@ -1,41 +1,38 @@
-/* Process-to-process flows out of what both ends of each socket did. */
+/* What both ends of each socket did, joined into connections. */
 #include "flows.h"
 
-#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NO UINT32_MAX
+#define NO PROC_NONE
 
-struct moved {
-	uint64_t bytes, msgs, first_ns, last_ns;
-};
-
-/* One process's part in one direction of one socket, with one peer. */
-struct share {
-	uint32_t proc;
-	struct moved m;
-};
+/* Samples by splice(2) whose socket was not seen yet wait for it; beyond that they are dropped. */
+#define SPLICED_MAX 1024
 
 /* All that was moved in one direction of a socket with one peer. */
 struct half {
 	struct sock_facts sock;
+	uint64_t key; /* tells apart the peers of one socket */
 	uint8_t dir;
+	bool lasting;  /* `link` holds for good: a connection keeps its peer */
 	uint32_t self; /* number in known */
-	uint32_t link; /* number in links, NO: the peer is not known, or may become another */
-	VEC(struct share) by;
+	uint32_t link; /* number in links as of the last round, NO: the peer is not known */
+	struct shares by;
 };
 
 struct holder {
-	uint64_t sk_id;
 	uint32_t proc, next;
 };
 
 /* A socket seen at all: which facts, who holds it. */
 struct known {
 	struct sock_facts sock;
-	uint32_t holders; /* newest first */
+	uint32_t holders;     /* newest first */
 	uint32_t retransmits; /* TCP's count at the last look */
+	uint64_t used_ns;     /* CLOCK_BOOTTIME of the last traffic */
+	uint32_t look;	      /* number of the last look that found it open */
+	bool needed;	      /* while sweeping */
 };
 
 /* One direction between two sockets, or between a socket and an address without one. */
@@ -43,56 +40,47 @@ struct link {
 	uint32_t from, to; /* numbers in known, NO: not on this host */
 	struct sock_facts at; /* of the end that was seen, for the address of the other */
 	uint8_t proto;
-	VEC(struct share) sent, received;
+	struct shares sent, received;
+	bool over; /* while sweeping */
 };
 
-struct total {
-	uint32_t from, to; /* processes, NO: the endpoint */
-	struct sock_facts at;
-	uint8_t proto, at_is_target;
-	struct moved sent, received;
-	bool has_sent, has_received, estimated;
-	uint64_t stamp; /* hash of what was emitted */
+struct spliced {
+	uint64_t ino;
+	uint32_t proc;
+	struct moved m;
 };
 
 struct flows {
-	struct procs *procs;
 	VEC(struct half) halves;
 	struct idmap half_by_key;
 	VEC(struct known) known;
 	VEC(struct holder) holders;
-	struct idmap by_id, by_tuple, by_local;
+	struct idmap by_id, by_ino, by_tuple, by_local;
 	VEC(struct link) links;
 	struct idmap link_by_ends;
-	VEC(struct total) totals;
-	struct idmap total_by_ends;
-	bool changed, want_holders;
+	VEC(struct spliced) spliced;
+	uint32_t looks;
+	bool want_holders;
 };
 
-struct flows *flows_new(struct procs *p)
+struct flows *flows_new(void)
 {
-	struct flows *f = mem_alloc(sizeof(*f));
-
-	f->procs = p;
-	return f;
+	return mem_alloc(sizeof(struct flows));
 }
 
 static void links_clear(struct flows *f)
 {
 	/* The links stay, so that halves can keep their numbers. */
 	vec_for(&f->links, l) {
-		vec_clear(&l->sent);
-		vec_clear(&l->received);
+		vec_clear(&l->sent.list);
+		vec_clear(&l->received.list);
 	}
 }
 
-static void links_done(struct flows *f)
+static void link_done(struct link *l)
 {
-	vec_for(&f->links, l) {
-		vec_done(&l->sent);
-		vec_done(&l->received);
-	}
-	vec_done(&f->links);
+	vec_done(&l->sent.list);
+	vec_done(&l->received.list);
 }
 
 void flows_free(struct flows *f)
@@ -100,18 +88,20 @@ void flows_free(struct flows *f)
 	if (!f)
 		return;
 	vec_for(&f->halves, h)
-		vec_done(&h->by);
-	links_done(f);
+		vec_done(&h->by.list);
+	vec_for(&f->links, l)
+		link_done(l);
+	vec_done(&f->links);
 	vec_done(&f->halves);
 	vec_done(&f->known);
 	vec_done(&f->holders);
-	vec_done(&f->totals);
+	vec_done(&f->spliced);
 	idmap_done(&f->half_by_key);
 	idmap_done(&f->by_id);
+	idmap_done(&f->by_ino);
 	idmap_done(&f->by_tuple);
 	idmap_done(&f->by_local);
 	idmap_done(&f->link_by_ends);
-	idmap_done(&f->total_by_ends);
 	free(f);
 }
 
@@ -202,6 +192,8 @@ static uint32_t know(struct flows *f, const struct sock_facts *s)
 		idmap_put(&f->by_id, s->sk_id, 0, i);
 	}
 	k = &f->known.v[i];
+	if (s->ino)
+		idmap_put(&f->by_ino, s->ino, 0, i);
 	/* The peer that a message named is no property of the socket; its own address is. */
 	if (!(s->flags & (SOCK_PEER_MESSAGE | SOCK_PEER_UNKNOWN)) || !k->sock.sk_id) {
 		k->sock = *s;
@@ -225,60 +217,80 @@ static uint32_t add_holder(struct flows *f, uint32_t proc, const struct sock_fac
 		if (f->holders.v[i].proc == proc)
 			return socket;
 	h = vec_add(&f->holders);
-	*h = (struct holder){s->sk_id, proc, k->holders};
+	*h = (struct holder){proc, k->holders};
 	k->holders = (uint32_t)f->holders.n - 1;
-	f->changed = true;
 	return socket;
 }
 
 void flows_add_holder(struct flows *f, uint32_t proc, const struct sock_facts *s)
 {
-	add_holder(f, proc, s);
+	uint32_t socket = add_holder(f, proc, s);
+
+	f->known.v[socket].look = f->looks;
 }
 
-static void moved_add(struct moved *to, const struct moved *m)
+static uint64_t peer_key(const struct sock_facts *s, enum sock_dir dir)
 {
-	if (!to->first_ns || (m->first_ns && m->first_ns < to->first_ns))
-		to->first_ns = m->first_ns;
-	if (m->last_ns > to->last_ns)
-		to->last_ns = m->last_ns;
-	to->bytes += m->bytes;
-	to->msgs += m->msgs;
+	return hash_bytes(&s->remote, 18, s->peer_id ^ ((uint64_t)dir << 60) ^
+						  (s->flags & SOCK_PEER_UNKNOWN));
 }
 
-#define shares_add(list, p, moved)                                                                 \
-	do {                                                                                       \
-		size_t i_ = 0;                                                                     \
-		while (i_ < (list)->n && (list)->v[i_].proc != (p))                                \
-			i_++;                                                                      \
-		if (i_ == (list)->n)                                                               \
-			vec_push(list, ((struct share){.proc = (p)}));                             \
-		moved_add(&(list)->v[i_].m, moved);                                                \
-	} while (0)
-
-void flows_add(struct flows *f, uint32_t proc, const struct sock_sample *s)
+static void add_half(struct flows *f, uint32_t proc, const struct sock_facts *s, enum sock_dir dir,
+		     const struct moved *m)
 {
-	const struct sock_facts *x = &s->v.sock;
-	uint64_t key = hash_bytes(&x->remote, 18, x->peer_id ^ ((uint64_t)s->dir << 60) ^
-							  (x->flags & SOCK_PEER_UNKNOWN));
-	struct moved m = {s->v.bytes, s->v.msgs, s->v.first_ns, s->v.last_ns};
-	uint32_t i = idmap_get(&f->half_by_key, x->sk_id, key);
+	uint64_t key = peer_key(s, dir);
+	uint32_t i = idmap_get(&f->half_by_key, s->sk_id, key);
 	/* Who used it holds it, also when it only ever receives by splice(2), or never. */
-	uint32_t self = add_holder(f, proc, x);
+	uint32_t self = add_holder(f, proc, s);
 	struct half *h;
 
+	f->known.v[self].used_ns = m->last_ns;
+	f->known.v[self].look = f->looks;
 	if (i == IDMAP_NONE) {
 		h = vec_add(&f->halves);
+		h->key = key;
 		h->self = self;
 		h->link = NO;
 		i = (uint32_t)f->halves.n - 1;
-		idmap_put(&f->half_by_key, x->sk_id, key, i);
+		idmap_put(&f->half_by_key, s->sk_id, key, i);
 	}
 	h = &f->halves.v[i];
-	h->sock = *x;
-	h->dir = (uint8_t)s->dir;
-	shares_add(&h->by, proc, &m);
-	f->changed = true;
+	h->sock = *s;
+	h->dir = (uint8_t)dir;
+	shares_add(&h->by, proc, m);
+}
+
+void flows_add(struct flows *f, uint32_t proc, const struct sock_sample *s)
+{
+	struct moved m = {s->v.bytes, s->v.msgs, s->v.first_ns, s->v.last_ns};
+
+	add_half(f, proc, &s->v.sock, s->dir, &m);
+}
+
+void flows_add_spliced(struct flows *f, uint32_t proc, uint64_t ino, const struct moved *m)
+{
+	uint32_t i = idmap_get(&f->by_ino, ino, 0);
+
+	if (i != IDMAP_NONE) {
+		/* A copy: the list may move. */
+		struct sock_facts s = f->known.v[i].sock;
+
+		add_half(f, proc, &s, SOCK_RECEIVED, m);
+	} else if (f->spliced.n < SPLICED_MAX) {
+		vec_push(&f->spliced, ((struct spliced){ino, proc, *m}));
+		f->want_holders = true;
+	}
+}
+
+static void add_waiting_spliced(struct flows *f)
+{
+	size_t n = f->spliced.n;
+	struct spliced *v = f->spliced.v;
+
+	memset(&f->spliced, 0, sizeof(f->spliced));
+	for (size_t i = 0; i < n; i++)
+		flows_add_spliced(f, v[i].proc, v[i].ino, &v[i].m);
+	free(v);
 }
 
 static uint32_t find_inet_peer(const struct flows *f, const struct sock_facts *s)
@@ -314,9 +326,14 @@ static uint32_t find_peer(const struct flows *f, const struct sock_facts *s)
 	return find_inet_peer(f, s);
 }
 
+static uint64_t link_other(const struct sock_facts *s, uint32_t from, uint32_t to)
+{
+	return from == NO || to == NO ? addr_hash(&s->remote) ^ s->netns : 0;
+}
+
 static uint32_t link_of(struct flows *f, const struct half *h, uint32_t from, uint32_t to)
 {
-	uint64_t other = from == NO || to == NO ? addr_hash(&h->sock.remote) ^ h->sock.netns : 0;
+	uint64_t other = link_other(&h->sock, from, to);
 	uint32_t i = idmap_get(&f->link_by_ends, ((uint64_t)from << 32) | to, other);
 	struct link *l;
 
@@ -337,55 +354,49 @@ static bool is_unknown(const struct half *h, uint32_t peer)
 }
 
 /* A datagram socket that does not know who sent: its links share what it got in proportion. */
-static bool spread_unknown(struct flows *f, const struct half *h, uint32_t self)
+static void spread_unknown(struct flows *f, const struct half *h)
 {
-	uint64_t sum = 0, n = 0, last = 0;
+	uint64_t sum = 0, n = 0;
+	struct link *last = NULL;
 
-	for (size_t i = 0; i < f->links.n; i++)
-		for (size_t k = 0; f->links.v[i].to == self && k < f->links.v[i].sent.n; k++) {
-			sum += f->links.v[i].sent.v[k].m.bytes;
-			n++;
-			last = i;
+	vec_for(&f->links, l)
+		if (l->to == h->self && l->sent.list.n) {
+			sum += shares_bytes(&l->sent);
+			n += l->sent.list.n;
+			last = l;
 		}
-	if (!n)
-		return false;
-	vec_for(&h->by, s) {
-		if (f->links.v[last].sent.n && (n == 1 || !sum)) {
-			shares_add(&f->links.v[last].received, s->proc, &s->m);
+	vec_for(&h->by.list, s) {
+		if (n == 1 || (n && !sum)) {
+			shares_add(&last->received, s->proc, &s->m);
 			continue;
 		}
-		for (size_t i = 0; i < f->links.n; i++) {
-			struct link *l = &f->links.v[i];
+		vec_for(&f->links, l) {
 			struct moved part = s->m;
-			uint64_t own = 0;
+			double own = (double)shares_bytes(&l->sent) / (double)sum;
 
-			if (l->to != self)
+			if (l->to != h->self || !l->sent.list.n)
 				continue;
-			vec_for(&l->sent, x)
-				own += x->m.bytes;
-			part.bytes = (uint64_t)((double)s->m.bytes * (double)own / (double)sum + 0.5);
-			part.msgs = (uint64_t)((double)s->m.msgs * (double)own / (double)sum + 0.5);
+			part.bytes = (uint64_t)((double)s->m.bytes * own + 0.5);
+			part.calls = (uint64_t)((double)s->m.calls * own + 0.5);
 			shares_add(&l->received, s->proc, &part);
 		}
 	}
-	return true;
 }
 
 /* The link that a half belongs to, NO for one that spread_unknown() has to share out. */
 static uint32_t link_of_half(struct flows *f, struct half *h)
 {
-	uint32_t peer, i;
+	uint32_t peer;
 
-	if (h->link != NO)
+	if (h->lasting)
 		return h->link;
 	peer = find_peer(f, &h->sock);
 	if (is_unknown(h, peer))
-		return NO;
-	i = h->dir == SOCK_SENT ? link_of(f, h, h->self, peer) : link_of(f, h, peer, h->self);
+		return h->link = NO;
+	h->link = h->dir == SOCK_SENT ? link_of(f, h, h->self, peer) : link_of(f, h, peer, h->self);
 	/* A connection keeps its peer, also when its addresses are used again by a later one. */
-	if (peer != NO && (h->sock.peer_id || h->sock.proto == SOCK_PROTO_TCP))
-		h->link = i;
-	return i;
+	h->lasting = peer != NO && (h->sock.peer_id || h->sock.proto == SOCK_PROTO_TCP);
+	return h->link;
 }
 
 static void make_links(struct flows *f)
@@ -395,55 +406,22 @@ static void make_links(struct flows *f)
 	links_clear(f);
 	vec_for(&f->halves, h) {
 		uint32_t i = link_of_half(f, h);
+		struct link *l;
 
 		if (i == NO) {
 			unknown = true;
 			continue;
 		}
-		vec_for(&h->by, s) {
-			if (h->dir == SOCK_SENT)
-				shares_add(&f->links.v[i].sent, s->proc, &s->m);
-			else
-				shares_add(&f->links.v[i].received, s->proc, &s->m);
-		}
+		l = &f->links.v[i];
+		vec_for(&h->by.list, s)
+			shares_add(h->dir == SOCK_SENT ? &l->sent : &l->received, s->proc, &s->m);
 	}
 	if (!unknown)
 		return;
 	/* Those need the links of all senders. */
 	vec_for(&f->halves, h)
-		if (h->link == NO && is_unknown(h, find_peer(f, &h->sock)))
-			spread_unknown(f, h, h->self);
-}
-
-static struct total *total_of(struct flows *f, const struct link *l, uint32_t from, uint32_t to)
-{
-	uint64_t other = from == NO || to == NO ? addr_hash(&l->at.remote) ^ l->at.netns : 0;
-	uint8_t kind = l->proto >= SOCK_PROTO_UNIX_STREAM ? SOCK_PROTO_UNIX_STREAM : l->proto;
-	uint32_t i;
-	struct total *t;
-
-	if (kind == SOCK_PROTO_UNIX_STREAM && (from == NO || to == NO))
-		other = l->at.sk_id;
-	i = idmap_get(&f->total_by_ends, ((uint64_t)from << 32) | to, other ^ ((uint64_t)kind << 56));
-	if (i == IDMAP_NONE) {
-		t = vec_add(&f->totals);
-		*t = (struct total){.from = from, .to = to, .at = l->at, .proto = kind};
-		i = (uint32_t)f->totals.n - 1;
-		idmap_put(&f->total_by_ends, ((uint64_t)from << 32) | to,
-			  other ^ ((uint64_t)kind << 56), i);
-	}
-	t = &f->totals.v[i];
-	t->at_is_target = to == NO;
-	return t;
-}
-
-static struct moved portion(const struct moved *m, uint64_t part, uint64_t whole)
-{
-	struct moved r = *m;
-
-	r.bytes = (uint64_t)((double)m->bytes * (double)part / (double)whole + 0.5);
-	r.msgs = (uint64_t)((double)m->msgs * (double)part / (double)whole + 0.5);
-	return r;
+		if (h->link == NO)
+			spread_unknown(f, h);
 }
 
 /* The receiver that a link has without anybody having received: who holds the socket. */
@@ -456,60 +434,25 @@ static uint32_t holder_of(struct flows *f, const struct link *l)
 	return h == NO ? NO : f->holders.v[h].proc;
 }
 
-static void add_sent(struct flows *f, const struct link *l, uint32_t from, uint32_t to,
-		     const struct moved *m)
+static void contribute(struct flows *f, const struct link *l, struct exchange *x, bool for_good)
 {
-	struct total *t = total_of(f, l, from, to);
+	static const enum flow_kind kinds[SOCK_PROTO_N] = {FLOW_OTHER, FLOW_TCP,  FLOW_UDP, FLOW_UNIX,
+							   FLOW_UNIX,  FLOW_UNIX, FLOW_IP};
+	struct crossing c = {.kind = kinds[l->proto], .sent = &l->sent, .received = &l->received,
+			     .holder = PROC_NONE, .outside = &l->at};
 
-	moved_add(&t->sent, m);
-	t->has_sent = true;
+	if (!l->received.list.n)
+		c.holder = holder_of(f, l);
+	exchange_add(x, &c, for_good);
 }
 
-static void add_received(struct flows *f, const struct link *l, uint32_t from, uint32_t to,
-			 const struct moved *m, bool estimated)
+void flows_contribute(struct flows *f, struct exchange *x)
 {
-	struct total *t = total_of(f, l, from, to);
-
-	moved_add(&t->received, m);
-	t->has_received = true;
-	t->estimated |= estimated;
-}
-
-static uint64_t share_sum(const struct share *v, size_t n)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		sum += v[i].m.bytes;
-	return sum;
-}
-
-/* Several receivers of one stream: each sender's bytes went to them as they took them. */
-static void split_link(struct flows *f, const struct link *l)
-{
-	uint64_t sent = share_sum(l->sent.v, l->sent.n), got = share_sum(l->received.v, l->received.n);
-	bool estimated = l->sent.n > 1 && l->received.n > 1;
-
-	vec_for(&l->sent, s)
-		vec_for(&l->received, r) {
-			struct moved to = got ? portion(&s->m, r->m.bytes, got) : s->m;
-			struct moved in = sent ? portion(&r->m, s->m.bytes, sent) : r->m;
-
-			add_sent(f, l, s->proc, r->proc, &to);
-			add_received(f, l, s->proc, r->proc, &in, estimated);
-		}
-}
-
-static void add_link(struct flows *f, const struct link *l)
-{
-	if (l->sent.n && l->received.n) {
-		split_link(f, l);
-		return;
-	}
-	vec_for(&l->sent, s)
-		add_sent(f, l, s->proc, holder_of(f, l), &s->m);
-	vec_for(&l->received, r)
-		add_received(f, l, NO, r->proc, &r->m, false);
+	f->want_holders = false;
+	add_waiting_spliced(f);
+	make_links(f);
+	vec_for(&f->links, l)
+		contribute(f, l, x, false);
 }
 
 bool flows_knows(const struct flows *f, const struct sock_facts *s)
@@ -533,117 +476,180 @@ bool flows_want_holders(const struct flows *f)
 	return f->want_holders;
 }
 
-const char *sock_proto_name(unsigned proto)
+void flows_look(struct flows *f)
 {
-	static const char *const names[SOCK_PROTO_N] = {
-		"OTHER", "TCP", "UDP", "UNIX_STREAM", "UNIX_DGRAM", "UNIX_SEQPACKET", "IP"};
-
-	return proto < SOCK_PROTO_N ? names[proto] : names[0];
+	f->looks++;
 }
 
-static uint32_t unix_node(struct graph *g, const struct sock_facts *s, bool remote)
+size_t flows_size(const struct flows *f)
 {
-	struct node *n = graph_new_node(g, &unix_socket_type);
+	return f->known.n + f->halves.n + f->links.n;
+}
 
-	SET(unix_socket, n, inode, remote ? s->peer_ino : s->ino);
-	SET(unix_socket, n, cookie, remote ? s->peer_id : s->sk_id);
-	SET(unix_socket, n, netns, s->netns);
-	if (s->proto >= SOCK_PROTO_UNIX_STREAM && s->proto <= SOCK_PROTO_UNIX_SEQPACKET) {
-		static const char *const names[] = {"stream", "dgram", "seqpacket"};
+/* Not found open by the last two looks: one may have begun while the socket was being passed on. */
+static bool is_closed(const struct flows *f, uint32_t socket, uint64_t before_ns)
+{
+	const struct known *k = &f->known.v[socket];
 
-		SET(unix_socket, n, socket_type, graph_str(g, names[s->proto - SOCK_PROTO_UNIX_STREAM]));
+	return k->used_ns < before_ns && k->look + 2 <= f->looks;
+}
+
+/*
+ * Everything that was sent was received, or one end is no socket of this host: what comes later adds
+ * to it as well from the beginning. Unread data may still be read, while somebody has the socket.
+ */
+static bool is_over(const struct flows *f, const struct link *l, uint64_t before_ns)
+{
+	if (shares_last_ns(&l->sent) >= before_ns || shares_last_ns(&l->received) >= before_ns)
+		return false;
+	if (l->from == NO || l->to == NO)
+		return !addr_is_loopback(&l->at, &l->at.remote) || is_closed(f, l->from == NO ? l->to : l->from, before_ns);
+	return shares_bytes(&l->sent) == shares_bytes(&l->received) ||
+	       is_closed(f, l->to, before_ns);
+}
+
+/* Links to a socket that cannot say from whom it received share that: they stay together. */
+static void keep_shared(struct flows *f)
+{
+	vec_for(&f->halves, h) {
+		if (h->link != NO)
+			continue;
+		vec_for(&f->links, l)
+			if (l->to == h->self)
+				l->over = false;
 	}
-	return graph_add_node(g, n)->index;
 }
 
-uint32_t endpoint_node(struct graph *g, const struct sock_facts *s, bool remote, bool external)
+static void settle_links(struct flows *f, struct exchange *x, uint64_t before_ns)
 {
-	const struct sock_addr_abi *a = remote ? &s->remote : &s->local;
-	char text[INET6_ADDRSTRLEN] = "?";
-	struct node *n;
-
-	if (s->family == AF_UNIX)
-		return unix_node(g, s, remote);
-	n = graph_new_node(g, &socket_type);
-	inet_ntop(s->family == AF_INET6 ? AF_INET6 : AF_INET, a->addr, text, sizeof(text));
-	SET(socket, n, socket_type, graph_str(g, sock_proto_name(s->proto)));
-	if (!remote || !(s->flags & SOCK_PEER_UNKNOWN)) {
-		SET(socket, n, socket_addr, graph_str(g, text));
-		SET(socket, n, socket_port, a->port);
-	}
-	/* The namespace that sees it: the same address may be another host in another one. */
-	SET(socket, n, netns, s->netns);
-	if (external)
-		SET(socket, n, external, true);
-	return graph_add_node(g, n)->index;
-}
-
-static void set_flow(struct graph *g, struct edge *d, const struct total *t, uint64_t offset)
-{
-	const struct moved *m = t->has_sent ? &t->sent : &t->received;
-	uint64_t first = t->sent.first_ns, last = t->sent.last_ns;
-
-	if (!t->has_sent || (t->has_received && t->received.first_ns < first))
-		first = t->received.first_ns;
-	if (t->received.last_ns > last)
-		last = t->received.last_ns;
-	SET(flow, d, bytes, m->bytes);
-	SET(flow, d, messages, m->msgs);
-	SET(flow, d, first_ns, first + offset);
-	SET(flow, d, last_ns, last + offset);
-	if (t->has_sent) {
-		SET(flow, d, bytes_sent, t->sent.bytes);
-		SET(flow, d, messages_sent, t->sent.msgs);
-	}
-	if (t->has_received) {
-		SET(flow, d, bytes_received, t->received.bytes);
-		SET(flow, d, messages_received, t->received.msgs);
-	}
-	if (t->estimated)
-		SET(flow, d, estimated, true);
-	if (t->has_sent && !t->has_received && t->to != NO)
-		SET(flow, d, blind, graph_str(g, "receive: nothing was read, or read by splice(2)"));
-}
-
-static bool is_selected(const struct flows *f, const struct total *t)
-{
-	return (t->from != NO && f->procs->v.v[t->from].selected) ||
-	       (t->to != NO && f->procs->v.v[t->to].selected);
-}
-
-static void emit_total(struct flows *f, struct graph *g, struct total *t, uint64_t offset)
-{
-	static const char *const kinds[] = {"other", "tcp", "udp", "unix", "unix", "unix", "ip"};
-	uint64_t stamp = hash_bytes(&t->sent, 2 * sizeof(t->sent), 1 + t->has_sent + 2 * t->has_received);
-	uint32_t from, to;
-	struct edge *d;
-
-	if (stamp == t->stamp || !is_selected(f, t))
-		return;
-	t->stamp = stamp;
-	from = t->from != NO ? procs_node(f->procs, g, t->from) : endpoint_node(g, &t->at, true, true);
-	to = t->to != NO ? procs_node(f->procs, g, t->to) : endpoint_node(g, &t->at, true, true);
-	d = graph_new_edge(g, &flow_type, from, to);
-	SET(flow, d, kind, graph_str(g, kinds[t->proto]));
-	set_flow(g, d, t, offset);
-	graph_add_edge(g, d);
-}
-
-void flows_emit(struct flows *f, struct graph *g, uint64_t realtime_offset_ns)
-{
-	if (!f->changed)
-		return;
-	f->changed = f->want_holders = false;
-	make_links(f);
-	vec_for(&f->totals, t) {
-		memset(&t->sent, 0, sizeof(t->sent));
-		memset(&t->received, 0, sizeof(t->received));
-		t->has_sent = t->has_received = t->estimated = false;
-	}
 	vec_for(&f->links, l)
-		add_link(f, l);
-	/* One that was emitted and has nothing now was found to be another's: it ends with 0 messages. */
-	vec_for(&f->totals, t)
-		if (t->has_sent || t->has_received || t->stamp)
-			emit_total(f, g, t, realtime_offset_ns);
+		l->over = is_over(f, l, before_ns);
+	keep_shared(f);
+	vec_for(&f->links, l)
+		if (l->over)
+			contribute(f, l, x, true);
+}
+
+static void need(struct flows *f, uint32_t socket)
+{
+	if (socket != NO)
+		f->known.v[socket].needed = true;
+}
+
+static void drop_halves(struct flows *f, uint64_t before_ns, uint64_t *used)
+{
+	size_t kept = 0;
+
+	idmap_clear(&f->half_by_key);
+	vec_for(&f->halves, h) {
+		bool over = h->link != NO ? f->links.v[h->link].over
+					  : is_closed(f, h->self, before_ns);
+
+		if (over) {
+			vec_done(&h->by.list);
+			continue;
+		}
+		need(f, h->self);
+		vec_for(&h->by.list, s)
+			procs_set_bit(used, s->proc);
+		idmap_put(&f->half_by_key, h->sock.sk_id, h->key, (uint32_t)kept);
+		f->halves.v[kept++] = *h;
+	}
+	f->halves.n = kept;
+}
+
+/* @param ret_moved [links] the new number of each */
+static void drop_links(struct flows *f, uint32_t *ret_moved)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < f->links.n; i++) {
+		struct link *l = &f->links.v[i];
+
+		ret_moved[i] = NO;
+		if (l->over || (!l->sent.list.n && !l->received.list.n)) {
+			link_done(l);
+			continue;
+		}
+		need(f, l->from);
+		need(f, l->to);
+		ret_moved[i] = kept;
+		f->links.v[kept++] = *l;
+	}
+	f->links.n = kept;
+	vec_for(&f->halves, h)
+		if (h->link != NO)
+			h->link = ret_moved[h->link];
+}
+
+static void keep_holders(struct flows *f, struct known *k, const struct holder *old, uint64_t *used)
+{
+	uint32_t last = NO;
+
+	for (uint32_t i = k->holders; i != NO; i = old[i].next) {
+		uint32_t new = (uint32_t)f->holders.n;
+
+		vec_push(&f->holders, ((struct holder){old[i].proc, NO}));
+		procs_set_bit(used, old[i].proc);
+		if (last == NO)
+			k->holders = new;
+		else
+			f->holders.v[last].next = new;
+		last = new;
+	}
+}
+
+/* @param ret_moved [known] the new number of each */
+static void drop_known(struct flows *f, uint32_t *ret_moved, uint64_t before_ns, uint64_t *used)
+{
+	struct holder *old = f->holders.v;
+	uint32_t kept = 0;
+
+	memset(&f->holders, 0, sizeof(f->holders));
+	idmap_clear(&f->by_id);
+	idmap_clear(&f->by_ino);
+	idmap_clear(&f->by_tuple);
+	idmap_clear(&f->by_local);
+	for (uint32_t i = 0; i < f->known.n; i++) {
+		struct known *k = &f->known.v[i];
+
+		ret_moved[i] = NO;
+		if (!k->needed && is_closed(f, i, before_ns))
+			continue;
+		k->needed = false;
+		keep_holders(f, k, old, used);
+		ret_moved[i] = kept;
+		f->known.v[kept] = *k;
+		idmap_put(&f->by_id, k->sock.sk_id, 0, kept);
+		if (k->sock.ino)
+			idmap_put(&f->by_ino, k->sock.ino, 0, kept);
+		index_socket(f, kept++);
+	}
+	f->known.n = kept;
+	free(old);
+}
+
+void flows_sweep(struct flows *f, struct exchange *x, uint64_t before_ns, uint64_t *used)
+{
+	size_t most = f->links.n > f->known.n ? f->links.n : f->known.n;
+	uint32_t *moved = mem_alloc((most + 1) * sizeof(*moved));
+
+	settle_links(f, x, before_ns);
+	drop_halves(f, before_ns, used);
+	drop_links(f, moved);
+	drop_known(f, moved, before_ns, used);
+	vec_for(&f->halves, h)
+		h->self = moved[h->self];
+	idmap_clear(&f->link_by_ends);
+	for (uint32_t i = 0; i < f->links.n; i++) {
+		struct link *l = &f->links.v[i];
+
+		l->from = l->from == NO ? NO : moved[l->from];
+		l->to = l->to == NO ? NO : moved[l->to];
+		idmap_put(&f->link_by_ends, ((uint64_t)l->from << 32) | l->to,
+			  link_other(&l->at, l->from, l->to), i);
+	}
+	vec_for(&f->spliced, s)
+		procs_set_bit(used, s->proc);
+	free(moved);
 }

@@ -1,22 +1,25 @@
 #pragma once
 
-#include "procs.h"
-#include "sock_probe.h"
+#include "exchange.h"
 #include "proc_probe.h"
+#include "sock_probe.h"
 
 /*
- * Who sent how much to whom. What each end of each socket did is added up for the whole recording;
- * the two ends are joined by the kernel's own peer (unix), by the addresses within a network
- * namespace (TCP, UDP), across namespaces where the address is not a loopback one.
+ * Sockets: what each end did is added up; the two ends are joined by the kernel's own peer (unix), by
+ * the addresses within a network namespace (TCP, UDP), across namespaces where the address is not a
+ * loopback one.
  */
 
 struct flows;
 
-struct flows *flows_new(struct procs *p);
+struct flows *flows_new(void);
 void flows_free(struct flows *f);
 
 /** Add what a thread moved through a socket in one interval. */
 void flows_add(struct flows *f, uint32_t proc, const struct sock_sample *s);
+
+/** Add what a process took out of the socket with that inode number by splice(2). */
+void flows_add_spliced(struct flows *f, uint32_t proc, uint64_t ino, const struct moved *m);
 
 /** Learn of an open socket and one of its holders. */
 void flows_add_holder(struct flows *f, uint32_t proc, const struct sock_facts *s);
@@ -29,14 +32,19 @@ uint32_t flows_retransmits(struct flows *f, const struct sock_facts *s, uint32_t
 /** A socket sends to one that nobody is known to hold: a look at the open files may tell. */
 bool flows_want_holders(const struct flows *f);
 
-/**
- * Put the flows that changed since the last call into the interval's graph, as totals so far.
- *
- * @param realtime_offset_ns what to add to CLOCK_BOOTTIME to get the time since 1970
- */
-void flows_emit(struct flows *f, struct graph *g, uint64_t realtime_offset_ns);
+/** Add all to the round that has begun. */
+void flows_contribute(struct flows *f, struct exchange *x);
 
-/** "TCP", "UDP", "UNIX_STREAM", … */
-const char *sock_proto_name(unsigned proto);
-/** Node of the endpoint with that address; unix sockets by inode. */
-uint32_t endpoint_node(struct graph *g, const struct sock_facts *s, bool remote, bool external);
+/** A look at all open sockets begins: those that it does not name are closed. */
+void flows_look(struct flows *f);
+
+/**
+ * Settle and forget connections that nothing moves through any more, and closed sockets; add the
+ * processes of the others to @p used. To be called right after flows_contribute().
+ *
+ * @param before_ns CLOCK_BOOTTIME: what was used since is kept
+ */
+void flows_sweep(struct flows *f, struct exchange *x, uint64_t before_ns, uint64_t *used);
+
+/** Connections and sockets that are kept in mind. */
+size_t flows_size(const struct flows *f);

@@ -19,6 +19,7 @@ void procs_done(struct procs *p)
 	vec_for(&p->v, it)
 		free(it->cmdline);
 	vec_done(&p->v);
+	vec_done(&p->free);
 	idmap_done(&p->by_ident);
 	idmap_done(&p->by_pid);
 }
@@ -27,19 +28,51 @@ uint32_t procs_get(struct procs *p, uint32_t pid, uint64_t start_ns)
 {
 	uint64_t start = start_ns - start_ns % START_STEP_NS;
 	uint32_t i = idmap_get(&p->by_ident, pid, start);
-	struct proc *new;
 
 	if (i != IDMAP_NONE)
 		return i;
-	new = vec_add(&p->v);
-	new->pid = pid;
-	new->start_ns = start;
-	new->dirty = true;
-	new->selected = p->select_all;
-	i = (uint32_t)p->v.n - 1;
+	if (p->free.n) {
+		i = p->free.v[--p->free.n];
+	} else {
+		i = (uint32_t)p->v.n;
+		vec_add(&p->v);
+	}
+	p->v.v[i] = (struct proc){.pid = pid, .start_ns = start, .dirty = true,
+				  .selected = p->select_all};
+	p->made++;
 	idmap_put(&p->by_ident, pid, start, i);
 	idmap_put(&p->by_pid, pid, 0, i);
 	return i;
+}
+
+static bool is_forgotten(const struct procs *p, uint32_t i, const uint64_t *used, uint64_t before_ns)
+{
+	const struct proc *x = &p->v.v[i];
+
+	return x->end_ns && x->end_ns < before_ns && !procs_bit(used, i) && !(x->dirty && x->selected);
+}
+
+void procs_sweep(struct procs *p, const uint64_t *used, uint64_t before_ns)
+{
+	idmap_clear(&p->by_ident);
+	idmap_clear(&p->by_pid);
+	for (uint32_t i = 0; i < p->v.n; i++) {
+		struct proc *x = &p->v.v[i];
+		uint32_t live;
+
+		if (!x->pid)
+			continue;
+		if (is_forgotten(p, i, used, before_ns)) {
+			free(x->cmdline);
+			memset(x, 0, sizeof(*x));
+			vec_push(&p->free, i);
+			continue;
+		}
+		idmap_put(&p->by_ident, x->pid, x->start_ns, i);
+		live = idmap_get(&p->by_pid, x->pid, 0);
+		if (live == IDMAP_NONE || p->v.v[live].start_ns < x->start_ns)
+			idmap_put(&p->by_pid, x->pid, 0, i);
+	}
 }
 
 uint32_t procs_live(const struct procs *p, uint32_t pid)
@@ -65,7 +98,7 @@ void procs_spread_selection(struct procs *p)
 	while (again) {
 		again = false;
 		vec_for(&p->v, it) {
-			uint32_t parent = it->selected ? IDMAP_NONE : procs_live(p, it->ppid);
+			uint32_t parent = it->selected || !it->pid ? IDMAP_NONE : procs_live(p, it->ppid);
 
 			if (parent == IDMAP_NONE || !p->v.v[parent].selected)
 				continue;

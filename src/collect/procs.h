@@ -19,15 +19,22 @@ struct proc {
 	uint64_t rss_bytes;
 	uint64_t end_ns; /**< 0: alive */
 	int exit_status;
+	uint64_t look; /**< number of the last look at all processes that found it */
 	bool has_ids, has_namespaces, has_exit, kthread;
 	bool selected; /**< to be recorded for its own sake */
 	bool dirty;    /**< facts changed since the last interval */
 };
 
-/** All processes, found by pid and start time, or by pid among those alive. */
+/**
+ * All processes, found by pid and start time, or by pid among those alive. Numbers stay valid until
+ * procs_sweep() gives up those that ended and that nobody uses.
+ */
 struct procs {
-	VEC(struct proc) v;
+	VEC(struct proc) v; /**< pid 0: a free place */
+	VEC(uint32_t) free;
 	struct idmap by_ident, by_pid;
+	uint64_t made;	/**< processes seen so far */
+	uint64_t looks; /**< looks at all processes so far */
 	bool select_all;
 	bool redact;
 };
@@ -43,6 +50,29 @@ uint32_t procs_live(const struct procs *p, uint32_t pid);
 void procs_select(struct procs *p, uint32_t pid);
 /** Make selection follow parents: to be called after processes were added. */
 void procs_spread_selection(struct procs *p);
+
+/** Words of a set of process numbers. */
+static inline size_t procs_bits(const struct procs *p)
+{
+	return p->v.n / 64 + 1;
+}
+
+static inline void procs_set_bit(uint64_t *set, uint32_t proc)
+{
+	set[proc / 64] |= 1ull << proc % 64;
+}
+
+static inline bool procs_bit(const uint64_t *set, uint32_t proc)
+{
+	return set[proc / 64] >> proc % 64 & 1;
+}
+
+/**
+ * Forget processes that ended before @p before_ns (CLOCK_BOOTTIME) and were emitted since.
+ *
+ * @param used [procs_bits()] those that somebody still holds the number of
+ */
+void procs_sweep(struct procs *p, const uint64_t *used, uint64_t before_ns);
 
 /** Take over a command line of NUL-separated arguments. */
 void procs_set_cmdline(struct procs *p, uint32_t proc, const char *s, size_t n);

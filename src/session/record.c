@@ -150,7 +150,7 @@ static int sample(struct running *r, bool last, struct err *e)
 	graph_done(&part);
 	r->last_ns = now;
 	if (r->o->progress)
-		r->o->progress(r->o->progress_ctx, now - r->start_ns, r->collect.procs.v.n);
+		r->o->progress(r->o->progress_ctx, now - r->start_ns, r->collect.procs.made);
 	return rc;
 }
 
