@@ -282,6 +282,22 @@ const char *ladder_rung(const struct ladder *l, const char *name)
 	return "none";
 }
 
+int ladder_switch(struct ladder *l, const char *name, bool on, struct err *e)
+{
+	for (size_t i = 0; i < l->nhooks; i++) {
+		struct ladder_hook *h = &l->hooks[i];
+		int rc;
+
+		if (strcmp(h->def->name, name))
+			continue;
+		hook_detach(h);
+		rc = on ? hook_attach(l, h) : 0;
+		if (rc)
+			return err_set(e, rc, "attach hook '%s' of probe '%s' again", name, l->probe);
+	}
+	return 0;
+}
+
 const struct bpf_link *ladder_link(const struct ladder *l, const char *name)
 {
 	for (size_t i = 0; i < l->nhooks; i++)

@@ -62,6 +62,12 @@ void ladder_done(struct ladder *l);
 /** Name of the rung in use for hook @p name, "none" when it is not served. */
 const char *ladder_rung(const struct ladder *l, const char *name);
 
+/**
+ * Detach hook @p name, or attach it again with the programs that were loaded for it. A hook that is
+ * not served stays so.
+ */
+int ladder_switch(struct ladder *l, const char *name, bool on, struct err *e);
+
 /** Link of the only program of hook @p name, NULL when it is not served. */
 const struct bpf_link *ladder_link(const struct ladder *l, const char *name);
 

@@ -76,13 +76,15 @@ int main(int argc, char **argv)
 	int rc;
 
 	if (argc < 3) {
-		fprintf(stderr, "usage: probe_dump sched|sock|proc|tasks|files|caps SECONDS [REFUSE...]\n");
+		fprintf(stderr, "usage: probe_dump sched|sock|ipc|proc|tasks|files|caps SECONDS [REFUSE...]\n");
 		return 2;
 	}
 	o.refuse = (const char *const *)argv + 3;
 	o.nrefuse = (size_t)argc - 3;
 	if (!strcmp(argv[1], "sched"))
 		rc = dump_sched(atof(argv[2]), &o, &e);
+	else if (!strcmp(argv[1], "ipc"))
+		rc = dump_ipc(atof(argv[2]), &o, &e);
 	else
 		rc = dump_other(argv[1], atof(argv[2]), &o, &e);
 	if (rc)

@@ -1,0 +1,96 @@
+#pragma once
+
+#include "task_abi.h"
+
+#define IPC_NAME_BYTES 48
+#define IPC_CALLS      512 /* system call numbers that the table covers */
+#define IPC_SEMBUFS    64  /* operations of one semop(2) that are looked at */
+
+/** What is done with a system call that returned; 0: nothing. User space fills the table. */
+enum ipc_call {
+	IPC_CALL_NONE = 0,
+	IPC_CALL_READ,	/**< the first argument is the descriptor, the result bytes; likewise: */
+	IPC_CALL_WRITE,
+	IPC_CALL_VMSPLICE,
+	IPC_CALL_SPLICE,
+	IPC_CALL_TEE,
+	IPC_CALL_SENDFILE,
+	IPC_CALL_COPY_RANGE,
+	IPC_CALL_MQ_SEND,
+	IPC_CALL_MQ_RECEIVE,
+	IPC_CALL_MSGSND,
+	IPC_CALL_MSGRCV,
+	IPC_CALL_SEMOP,
+	IPC_CALL_VM_READ,
+	IPC_CALL_VM_WRITE,
+	IPC_CALL_EVENTFD,
+	IPC_CALL_SENDMSG,
+	IPC_CALL_RECVMSG,
+	IPC_CALL_SENDMMSG,
+	IPC_CALL_RECVMMSG,
+	IPC_CALL_PIDFD_GETFD,
+};
+
+/** What bytes go through. */
+enum ipc_kind {
+	IPC_OTHER = 0,	 /**< not counted: directories, character devices, /proc, … */
+	IPC_PIPE,	 /**< anonymous; id: inode number */
+	IPC_FIFO,	 /**< id: inode number, space: device of its file system */
+	IPC_EVENTFD,	 /**< id: the counter's number, space: generation, see struct ipc_key */
+	IPC_POSIX_QUEUE, /**< id: inode number, space: IPC namespace */
+	IPC_SYSV_QUEUE,	 /**< id: identifier, space: IPC namespace */
+	IPC_SYSV_SEM,	 /**< id: identifier, space: IPC namespace */
+	IPC_FILE,	 /**< id: inode number, space: device of its file system; memfds too */
+	IPC_BLOCK,	 /**< id: device number */
+	IPC_SOCKET,	 /**< only what splice(2) takes out of it; id: inode number */
+	IPC_MEMORY,	 /**< memory of a process, see struct ipc_key */
+	IPC_KINDS,
+};
+
+enum ipc_dir {
+	IPC_WRITE = 0,	   /**< the thread puts something in; semaphores: operations that add */
+	IPC_READ = 1,	   /**< the thread takes something out; semaphores: operations that subtract */
+	IPC_ZERO_WAIT = 2, /**< semaphores: operations that wait for zero */
+	IPC_DIRS,
+};
+
+enum ipc_flag {
+	IPC_FOLDED = 1 << 0,	 /**< IPC_FILE: several files, because the map of files was full */
+	IPC_TARGET_PID = 1 << 1, /**< IPC_MEMORY: id and space say a pid as the caller sees it */
+};
+
+/**
+ * Who moved something through what.
+ *
+ * IPC_MEMORY: space is the process (thread group) whose memory it is, id the start of that process;
+ * with IPC_TARGET_PID id is its pid in the pid namespace `space` (inode number). IPC_READ: the thread
+ * read that memory. IPC_EVENTFD: numbers are used again; the generation tells apart those that were
+ * made while calls were watched, 0: earlier.
+ */
+struct ipc_key {
+	__u64 start_ns;
+	__u64 id;
+	__u32 tid;
+	__u32 space;
+	__u8 kind;  /**< enum ipc_kind */
+	__u8 dir;   /**< enum ipc_dir */
+	__u8 flags; /**< enum ipc_flag */
+	__u8 pad;
+	__u32 pad2;
+};
+
+/** Moved during one interval. Times are CLOCK_BOOTTIME. */
+struct ipc_value {
+	__u64 bytes; /**< IPC_SYSV_SEM: 0 */
+	__u64 calls; /**< that moved something, messages of 0 bytes too; IPC_SYSV_SEM: operations */
+	__u64 first_ns, last_ns;
+	__u64 extra; /**< pipes: buffers of one page; files: size; sockets: cookie, 0: none yet */
+	struct task_ident task;
+	__s32 fd; /**< descriptor of the last call that made this entry, -1: none */
+	__u32 pad;
+	char comm[TASK_COMM_BYTES];
+	char name[IPC_NAME_BYTES]; /**< last component of the path, name of a queue; may be cut */
+};
+
+_Static_assert(sizeof(struct ipc_key) == 32, "ABI");
+_Static_assert(sizeof(struct ipc_value) == 40 + 24 + 8 + 16 + IPC_NAME_BYTES, "ABI");

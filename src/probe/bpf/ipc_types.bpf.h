@@ -1,0 +1,74 @@
+#pragma once
+
+/* The kernel's types that only the programs about system calls read, by CO-RE. */
+
+#include "kernel_types.bpf.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* The members of struct pt_regs that hold the number and the arguments of a system call. */
+struct pt_regs___amd64 {
+	unsigned long di, si, dx, r10, r8, r9, orig_ax;
+};
+
+struct pt_regs___a64 {
+	u64 regs[31];
+	u64 orig_x0;
+	int syscallno;
+};
+
+struct thread_info___x86 {
+	u32 status;
+};
+
+struct thread_info___arm64 {
+	unsigned long flags;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct ipc_namespace {
+	struct ns_common ns;
+};
+
+struct nsproxy___ipc {
+	struct ipc_namespace *ipc_ns;
+};
+
+struct task_struct___x86 {
+	struct thread_info___x86 thread_info;
+};
+
+struct task_struct___arm64 {
+	struct thread_info___arm64 thread_info;
+};
+
+struct task_struct___files {
+	struct files_struct *files;
+	struct nsproxy___ipc *nsproxy;
+};
+
+struct super_block___ipc {
+	void *s_fs_info;
+};
+
+struct pipe_inode_info {
+	unsigned int ring_size; /* since v5.5 (6718b6f855a0) */
+};
+
+struct inode___pipe {
+	struct pipe_inode_info *i_pipe;
+};
+
+struct eventfd_ctx {
+	int id; /* since v5.2 (b556db17b0e7) */
+};
+
+#pragma clang attribute pop

@@ -1,0 +1,141 @@
+/* Reads what moved through pipes, queues, files and memory copies, interval by interval. */
+#include "ipc_probe.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "ipc.skel.h"
+#include "ipc_calls.h"
+#include "ladder.h"
+#include "mem.h"
+
+static const struct hook_def hooks[] = {
+	{"exit", "what moves through pipes, queues, eventfds, files and copies of memory", true,
+	 {{"tp_btf", {"exit_btf"}}, {"raw_tp", {"exit_raw"}}}},
+};
+
+struct ipc_probe {
+	struct ladder ladder;
+	struct swap_map moved, files;
+	struct ipc__bss *bss; /* shared with the programs */
+	uint32_t max_moved, max_files;
+	unsigned watched;
+};
+
+struct delivery {
+	int (*cb)(void *ctx, const struct ipc_sample *s);
+	void *ctx;
+};
+
+static int on_moved(void *ctx, const void *key, const void *value)
+{
+	const struct delivery *d = ctx;
+	struct ipc_sample s;
+
+	memcpy(&s.key, key, sizeof(s.key));
+	memcpy(&s.v, value, sizeof(s.v));
+	return d->cb(d->ctx, &s);
+}
+
+int ipc_probe_read(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_sample *s), void *ctx,
+		   struct err *e)
+{
+	struct delivery d = {cb, ctx};
+	int rc;
+
+	/* The files first: what did not fit there goes to the other map. */
+	rc = swap_map_drain(&p->files, on_moved, &d, e);
+	return rc ?: swap_map_drain(&p->moved, on_moved, &d, e);
+}
+
+int ipc_probe_watch(struct ipc_probe *p, unsigned want, struct err *e)
+{
+	unsigned change = want ^ p->watched;
+	int rc = 0;
+
+	if (change & IPC_WATCH_CALLS)
+		rc = ladder_switch(&p->ladder, "exit", want & IPC_WATCH_CALLS, e);
+	if (!rc)
+		p->watched = want;
+	return rc;
+}
+
+void ipc_probe_rest(struct ipc_probe *p, struct ipc_rest ret[IPC_KINDS][IPC_DIRS])
+{
+	int fd = ladder_map_fd(&p->ladder, "rests");
+
+	memset(ret, 0, sizeof(struct ipc_rest[IPC_KINDS][IPC_DIRS]));
+	for (uint32_t i = 0; i < IPC_KINDS * IPC_DIRS; i++)
+		bpf_map_lookup_elem(fd, &i, &ret[i / IPC_DIRS][i % IPC_DIRS]);
+}
+
+static void size_map(struct bpf_object *obj, const char *name, uint32_t n)
+{
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(obj, name), n);
+}
+
+static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, struct err *e)
+{
+	struct ipc_probe *p = ctx;
+	struct bpf_map *rodata = bpf_object__find_map_by_name(obj, "ipc.rodata");
+	struct ipc__rodata *r = (void *)bpf_map__initial_value(rodata, &(size_t){0});
+
+	_Static_assert(sizeof(r->call_actions) == IPC_CALLS, "table of system calls");
+	ipc_calls_fill((unsigned char *)r->call_actions);
+	size_map(obj, "moved_0", p->max_moved);
+	size_map(obj, "moved_1", p->max_moved);
+	size_map(obj, "files_0", p->max_files);
+	size_map(obj, "files_1", p->max_files);
+	/* Every CPU keeps up to 128 elements of an LRU map for itself. */
+	size_map(obj, "eventfds", 512 + 128 * (uint32_t)libbpf_num_possible_cpus());
+	return 0;
+}
+
+int ipc_probe_open(struct ipc_probe **ret, const struct probe_options *o, struct err *e)
+{
+	struct ipc_probe *p = mem_alloc(sizeof(*p));
+	const void *elf;
+	size_t size;
+	int rc;
+
+	p->max_moved = o && o->max_flows ? o->max_flows : 3072;
+	p->max_files = o && o->max_flows ? o->max_flows : 1536;
+	elf = ipc__elf_bytes(&size);
+	ladder_init(&p->ladder, "ipc", hooks, sizeof(hooks) / sizeof(*hooks), o);
+	rc = ladder_load(&p->ladder, elf, size, prepare, p, e);
+	if (!rc)
+		rc = ladder_globals(&p->ladder, "ipc.bss", (void **)&p->bss, e);
+	rc = rc ?: swap_map_init(&p->moved, &p->ladder, "moved", "moved_0", "moved_1", e);
+	rc = rc ?: swap_map_init(&p->files, &p->ladder, "files", "files_0", "files_1", e);
+	/* Loading attaches, which shows that it can be done. */
+	p->watched = IPC_WATCH_CALLS | IPC_WATCH_URING;
+	rc = rc ?: ipc_probe_watch(p, 0, e);
+	if (rc) {
+		ipc_probe_close(p);
+		return rc;
+	}
+	*ret = p;
+	return 0;
+}
+
+void ipc_probe_close(struct ipc_probe *p)
+{
+	if (!p)
+		return;
+	swap_map_done(&p->moved);
+	swap_map_done(&p->files);
+	ladder_globals_done(p->bss);
+	ladder_done(&p->ladder);
+	free(p);
+}
+
+void ipc_probe_health(struct ipc_probe *p, struct probe_health *ret)
+{
+	ladder_health(&p->ladder, ret);
+	ret->read_fault += p->bss->compat_calls;
+	if (p->bss->compat_calls)
+		ret->notes[ret->nnotes++] =
+			"system calls of 32-bit programs are not understood: counted as read faults";
+}

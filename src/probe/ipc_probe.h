@@ -1,0 +1,53 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "ipc_abi.h"
+#include "probe.h"
+
+/*
+ * Bytes through pipes, FIFOs, eventfds, queues, semaphores, files and copies of memory, by thread and
+ * object. Watching the return of system calls costs every task of the host some tens of nanoseconds a
+ * call: it is switched on only while there is something to see.
+ */
+
+/** Moved in one interval; what is in which field depends on key.kind: ipc_abi.h. */
+struct ipc_sample {
+	struct ipc_key key;
+	struct ipc_value v;
+};
+
+/** What did not fit in the tables, by enum ipc_kind and enum ipc_dir: totals stay exact. */
+struct ipc_rest {
+	uint64_t bytes, calls;
+};
+
+enum ipc_watch {
+	IPC_WATCH_CALLS = 1 << 0, /**< system calls */
+	IPC_WATCH_URING = 1 << 1, /**< what io_uring completes */
+};
+
+struct ipc_probe;
+
+/** Opens with nothing watched. Fails when system calls cannot be watched. */
+int ipc_probe_open(struct ipc_probe **ret, const struct probe_options *o, struct err *e);
+void ipc_probe_close(struct ipc_probe *p);
+
+/** Watch what @p want (enum ipc_watch) says and nothing else. What cannot be watched stays off. */
+int ipc_probe_watch(struct ipc_probe *p, unsigned want, struct err *e);
+
+/**
+ * Report what moved since the last reading: exact differences, each movement in exactly one reading.
+ *
+ * @param cb return 0 to go on; anything else ends the reading (the rest of it is lost) and is returned
+ * @return 0, -errno, or what @p cb returned
+ */
+int ipc_probe_read(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_sample *s), void *ctx,
+		   struct err *e);
+
+/** Since open. */
+void ipc_probe_rest(struct ipc_probe *p, struct ipc_rest ret[IPC_KINDS][IPC_DIRS]);
+
+void ipc_probe_health(struct ipc_probe *p, struct probe_health *ret);
