@@ -103,6 +103,27 @@ int json_skip(struct json_reader *r, int token, struct err *e);
 /** As json_skip(), and append the value to @p out as compact JSON, numbers as written. */
 int json_copy(struct json_reader *r, int token, struct strbuf *out, struct err *e);
 
+/**
+ * A guess at the object whose JSON_OBJECT was just returned, for callers that look for repetitions:
+ * its text behind the '{', up to and with the '}' that ends it were there no braces in its strings.
+ * The same object in the same text yields the same guess. Valid until the next json_next().
+ *
+ * @return NULL when that has more than @p max bytes or is not yet read to its end
+ */
+const char *json_peek_object(const struct json_reader *r, size_t max, size_t *ret_n);
+
+/**
+ * Pass over the object whose JSON_OBJECT was just returned, as if its JSON_OBJECT_END were the last
+ * token, without looking at it.
+ *
+ * @param n bytes behind its '{'. The caller knows that they are valid and end the object: this
+ *          reader has read the same ones at the same json_depth() before.
+ */
+void json_pass_object(struct json_reader *r, size_t n);
+
+/** Open objects and arrays. */
+size_t json_depth(const struct json_reader *r);
+
 /** Where the reader stands: line from 1, byte from 0. */
 uint64_t json_line(const struct json_reader *r);
 uint64_t json_offset(const struct json_reader *r);

@@ -673,6 +673,26 @@ int json_skip(struct json_reader *r, int token, struct err *e)
 	return 0;
 }
 
+const char *json_peek_object(const struct json_reader *r, size_t max, size_t *ret_n)
+{
+	size_t n = (size_t)(r->end - r->pos);
+
+	assert(r->token == JSON_OBJECT);
+	*ret_n = json_braces_end(r->pos, n < max ? n : max);
+	return *ret_n ? (const char *)r->pos : NULL;
+}
+
+void json_pass_object(struct json_reader *r, size_t n)
+{
+	assert(r->token == JSON_OBJECT && n && n <= (size_t)(r->end - r->pos));
+	r->token = level_close(r, r->pos + n - 1);
+}
+
+size_t json_depth(const struct json_reader *r)
+{
+	return r->closers.n;
+}
+
 /* Append one token as JSON. @param comma an item of the same level stands in front */
 static void copy_token(const struct json_reader *r, bool comma, struct strbuf *out)
 {

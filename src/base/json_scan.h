@@ -83,6 +83,29 @@ static inline unsigned char *json_white_end_8(unsigned char *p)
 	return p + __builtin_ctzll(m) / 8;
 }
 
+/**
+ * Bytes up to and with the brace that closes an object whose opening one stands in front of @p p,
+ * were there no braces in strings; 0 when it is not among the first @p n. JSON_SCAN_PAD bytes
+ * behind them are read.
+ */
+static inline size_t json_braces_end_8(const unsigned char *p, size_t n)
+{
+	size_t depth = 1;
+
+	for (size_t i = 0; i < n; i += 8) {
+		uint64_t v = json_load8(p + i), open = json_equal8(v, '{');
+
+		for (uint64_t m = open | json_equal8(v, '}'); m; m &= m - 1) {
+			size_t end = i + (unsigned)__builtin_ctzll(m) / 8 + 1;
+
+			depth = open & m & -m ? depth + 1 : depth - 1;
+			if (!depth)
+				return end <= n ? end : 0;
+		}
+	}
+	return 0;
+}
+
 #ifdef __SSE2__
 static inline unsigned json_special16(__m128i v)
 {
@@ -121,7 +144,32 @@ static inline unsigned char *json_white_end(unsigned char *p)
 		p += 16;
 	return p + __builtin_ctz(m);
 }
+
+static inline unsigned json_equal16(__m128i v, char c)
+{
+	return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8(c)));
+}
+
+static inline size_t json_braces_end(const unsigned char *p, size_t n)
+{
+	size_t depth = 1;
+
+	for (size_t i = 0; i < n; i += 16) {
+		__m128i v = _mm_loadu_si128((const __m128i *)(p + i));
+		unsigned open = json_equal16(v, '{');
+
+		for (unsigned m = open | json_equal16(v, '}'); m; m &= m - 1) {
+			size_t end = i + (unsigned)__builtin_ctz(m) + 1;
+
+			depth = open & m & -m ? depth + 1 : depth - 1;
+			if (!depth)
+				return end <= n ? end : 0;
+		}
+	}
+	return 0;
+}
 #else
+#define json_braces_end json_braces_end_8
 #define json_plain_end json_plain_end_8
 #define json_white_end json_white_end_8
 #endif

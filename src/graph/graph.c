@@ -301,45 +301,51 @@ static void value_sum(struct value *a, const struct value *b)
 	}
 }
 
-static void field_merge(const struct field *f, uint64_t *into, const uint64_t *from)
+/* Two observations of one field, by its rule. */
+static struct value value_merge(enum merge rule, const struct value *old, const struct value *new)
 {
-	struct value old = field_get(f, into), new = field_get(f, from);
+	struct value sum = *old;
 
-	switch (f->merge) {
+	switch (rule) {
 	case LAST:
-		old = new;
-		break;
+		return *new;
 	case FIRST:
 		break;
 	case SUM:
-		value_sum(&old, &new);
+		value_sum(&sum, new);
 		break;
 	case MIN:
-		old = value_less(&new, &old) ? new : old;
-		break;
+		return value_less(new, old) ? *new : *old;
 	case MAX:
-		old = value_less(&old, &new) ? new : old;
-		break;
+		return value_less(old, new) ? *new : *old;
 	}
-	field_set(f, into, &old);
+	return sum;
 }
 
-/* Observed again: each field that the newcomer knows, by the field's rule; a copy replaces. */
-static uint64_t fields_merge(const struct type *t, uint64_t measured, uint64_t *into,
-			     uint64_t new_measured, const uint64_t *from, bool replace)
+/*
+ * Observed again: each field that the newcomer knows, by the field's rule; a copy replaces.
+ *
+ * @return whether @p into is other than before
+ */
+static bool fields_merge(const struct type *t, uint64_t *measured, uint64_t *into,
+			 uint64_t new_measured, const uint64_t *from, bool replace)
 {
+	bool changed = (new_measured & ~*measured) != 0;
+
 	for (uint64_t left = new_measured; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
-		struct value v;
+		const struct field *f = &t->fields[i];
+		struct value old = field_get(f, into), new = field_get(f, from);
 
-		if (!replace && (measured & (1ull << i))) {
-			field_merge(&t->fields[i], into, from);
+		if (!replace && (*measured & (1ull << i)))
+			new = value_merge(f->merge, &old, &new);
+		if (value_bits(&old) == value_bits(&new))
 			continue;
-		}
-		v = field_get(&t->fields[i], from);
-		field_set(&t->fields[i], into, &v);
+		field_set(f, into, &new);
+		changed = true;
 	}
-	return measured | new_measured;
+	*measured |= new_measured;
+	return changed;
 }
 
 struct node *graph_new_node(struct graph *g, const struct type *t)
@@ -373,10 +379,12 @@ static struct node *add_node(struct graph *g, struct node *draft, bool replace)
 		if (n->type != t || n->ns != draft->ns ||
 		    !key_equal(t, n->measured, n->data, draft->measured, draft->data))
 			continue;
-		n->measured = fields_merge(t, n->measured, n->data, draft->measured, draft->data,
-					   replace);
-		if (draft->extra)
+		g->rewrites += fields_merge(t, &n->measured, n->data, draft->measured, draft->data,
+					    replace);
+		if (draft->extra) {
+			g->rewrites += n->extra != draft->extra;
 			n->extra = draft->extra;
+		}
 		p->spare_nodes[t->number] = draft;
 		return n;
 	}
@@ -428,8 +436,7 @@ static struct edge *add_edge(struct graph *g, struct edge *draft, bool replace)
 		if (e->type != t || e->source != draft->source || e->target != draft->target ||
 		    !key_equal(t, e->measured, e->data, draft->measured, draft->data))
 			continue;
-		e->measured = fields_merge(t, e->measured, e->data, draft->measured, draft->data,
-					   replace);
+		fields_merge(t, &e->measured, e->data, draft->measured, draft->data, replace);
 		if (draft->has_weight) {
 			e->has_weight = true;
 			e->weight = draft->weight;

@@ -82,6 +82,7 @@ struct graph {
 	VEC(struct loss) losses;
 	VEC(struct cost) costs;
 	struct snapshot_meta meta;
+	uint64_t rewrites; /**< times that adding changed what was known of an entity */
 	struct graph_private *priv;
 };
 

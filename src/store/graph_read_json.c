@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph_meta.h"
+#include "json_repeats.h"
 
 #define PATH_MAX_BYTES 256
 
@@ -18,6 +19,7 @@ struct reading {
 	const char *last_ns;
 	struct { const char *s; size_t n; } recent[64]; /* texts by field: neighbours often repeat them */
 	struct strbuf extra; /* of the entity or edge at hand: `"key":value,…` */
+	struct repeats *repeats; /* of entities; what they did is done, until one is rewritten */
 };
 
 /* The part of an entity or edge that decoding needs. */
@@ -293,7 +295,7 @@ static int read_node_members(struct reading *in, struct node *n, struct subject 
 }
 
 /* The opening brace was just read. */
-static int read_node(struct reading *in, uint32_t *ret)
+static int read_new_node(struct reading *in, uint32_t *ret)
 {
 	struct strbuf saved = in->extra;
 	struct node_head head = {0};
@@ -316,6 +318,20 @@ static int read_node(struct reading *in, uint32_t *ret)
 	}
 	strbuf_done(&in->extra);
 	in->extra = saved;
+	return rc;
+}
+
+/* An entity that others refer to, so that the same text comes again and again. */
+static int read_node(struct reading *in, uint32_t *ret)
+{
+	struct repeat_mark mark;
+	int rc;
+
+	if (repeats_pass(in->repeats, in->r, in->g->rewrites, ret, &mark))
+		return 0;
+	rc = read_new_node(in, ret);
+	if (!rc)
+		repeats_keep(in->repeats, in->r, in->g->rewrites, *ret, &mark);
 	return rc;
 }
 
@@ -402,7 +418,7 @@ static int read_list(struct reading *in, bool edges)
 			return 0;
 		if (token != JSON_OBJECT)
 			return json_refuse(in->r, in->e, "item of \"%s\" is no object", what);
-		rc = edges ? read_edge(in) : read_node(in, &unused);
+		rc = edges ? read_edge(in) : read_new_node(in, &unused);
 	}
 	return rc;
 }
@@ -461,6 +477,7 @@ int graph_read_json(struct graph *g, struct json_reader *r, struct err *e)
 		return token;
 	if (token != JSON_OBJECT)
 		return json_refuse(r, e, "no graph: the document is no object");
+	in.repeats = repeats_new();
 	rc = read_graph(&in, 0, &seen);
 	if (!rc && seen != 3)
 		rc = json_refuse(r, e, "no graph: \"nodes\" and \"edges\" are needed");
@@ -468,6 +485,7 @@ int graph_read_json(struct graph *g, struct json_reader *r, struct err *e)
 		token = json_next(r, e);
 		rc = token < 0 ? token : 0;
 	}
+	repeats_free(in.repeats);
 	strbuf_done(&in.raw);
 	strbuf_done(&in.extra);
 	return rc;

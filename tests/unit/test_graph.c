@@ -398,6 +398,37 @@ TEST(references_name_their_type)
 	assert_false(field_refers_to(&process_type.fields[0], &process_type));
 }
 
+TEST(a_rewrite_is_counted_a_repetition_is_not)
+{
+	struct graph g;
+	struct node *n;
+
+	graph_init(&g);
+	for (int i = 0; i < 6; i++) {
+		n = graph_new_node(&g, &process_type);
+		SET(process, n, pid, 7);
+		SET(process, n, cpu_ns, i < 2 ? 5 : 6);
+		if (i > 3)
+			n->extra = graph_str(&g, "\"a\":1");
+		graph_put_node(&g, n);
+	}
+	/* The new sum, then the new member. */
+	assert_int_equal(g.rewrites, 2);
+	n = graph_new_node(&g, &process_type);
+	SET(process, n, pid, 7);
+	SET(process, n, cpu_ns, 0);
+	n = graph_add_node(&g, n);
+	assert_int_equal(g.rewrites, 2);
+	n = graph_new_node(&g, &process_type);
+	SET(process, n, pid, 7);
+	SET(process, n, kthread, false);
+	n = graph_add_node(&g, n);
+	/* Now it is known not to be one. */
+	assert_int_equal(g.rewrites, 3);
+	assert_true(HAS(process, n, kthread));
+	graph_done(&g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -417,6 +448,7 @@ int main(void)
 		cmocka_unit_test(merging_places_what_is_referred_to_first),
 		cmocka_unit_test(merging_into_an_empty_graph_copies),
 		cmocka_unit_test(references_name_their_type),
+		cmocka_unit_test(a_rewrite_is_counted_a_repetition_is_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

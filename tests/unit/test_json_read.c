@@ -567,6 +567,72 @@ TEST(scans_of_8_and_16_bytes_agree_with_the_definition)
 	}
 }
 
+/* What json_braces_end() says, byte by byte. */
+static size_t braces_end(const unsigned char *p, size_t n)
+{
+	size_t depth = 1;
+
+	for (size_t i = 0; i < n; i++) {
+		depth += p[i] == '{';
+		depth -= p[i] == '}';
+		if (!depth)
+			return i + 1;
+	}
+	return 0;
+}
+
+TEST(braces_are_counted_8_and_16_bytes_at_a_time)
+{
+	static const char some[] = "{}}{z|\xfb\xfd}[]~\x7b\x5d";
+	unsigned char text[80 + JSON_SCAN_PAD] = {0};
+	uint64_t seed = 1;
+
+	for (int round = 0; round < 20000; round++) {
+		size_t start = unit_random(&seed) % 16, n = unit_random(&seed) % 64, expect;
+
+		memset(text, 'x', 80);
+		for (size_t i = 0; i < 80; i++)
+			if (unit_random(&seed) % 12 == 0)
+				text[i] = (unsigned char)some[unit_random(&seed) % (sizeof(some) - 1)];
+		expect = braces_end(text + start, n);
+		assert_int_equal(json_braces_end(text + start, n), expect);
+		assert_int_equal(json_braces_end_8(text + start, n), expect);
+	}
+}
+
+TEST(an_object_can_be_passed_over)
+{
+	static const char text[] = "[{\"a\":{\"b\":1}},\n{},{\"s\":\"}\"}, 7]";
+	struct json_reader *r = json_reader_new_mem(text, strlen(text), "FILE", NULL);
+	struct err e;
+	size_t n;
+
+	assert_int_equal(json_next(r, &e), JSON_ARRAY);
+	assert_int_equal(json_next(r, &e), JSON_OBJECT);
+	assert_int_equal(json_depth(r), 2);
+	assert_memory_equal(json_peek_object(r, 100, &n), "\"a\":{\"b\":1}}", 12);
+	assert_int_equal(n, 12);
+	assert_null(json_peek_object(r, 11, &n));
+	json_pass_object(r, 12);
+	assert_int_equal(json_token(r), JSON_OBJECT_END);
+	assert_int_equal(json_offset(r), 14);
+	assert_int_equal(json_depth(r), 1);
+	assert_int_equal(json_next(r, &e), JSON_OBJECT);
+	assert_int_equal(json_line(r), 2);
+	assert_non_null(json_peek_object(r, 100, &n));
+	assert_int_equal(n, 1);
+	json_pass_object(r, 1);
+	/* A guess: the brace of the string ends it. The reader itself is not misled. */
+	assert_int_equal(json_next(r, &e), JSON_OBJECT);
+	assert_memory_equal(json_peek_object(r, 100, &n), "\"s\":\"}", 6);
+	assert_int_equal(n, 6);
+	assert_int_equal(json_skip(r, JSON_OBJECT, &e), 0);
+	assert_int_equal(json_next(r, &e), JSON_NUMBER);
+	assert_int_equal(json_next(r, &e), JSON_ARRAY_END);
+	assert_int_equal(json_next(r, &e), JSON_EOF);
+	json_reader_free(r);
+}
+
 TEST(utf8_is_exactly_the_scalar_values)
 {
 	for (uint32_t c = 0; c < 0x110000; c++) {
@@ -603,6 +669,8 @@ int main(void)
 		cmocka_unit_test(a_failed_read_is_no_end_of_the_input),
 		cmocka_unit_test(a_caller_can_refuse_what_is_valid),
 		cmocka_unit_test(scans_of_8_and_16_bytes_agree_with_the_definition),
+		cmocka_unit_test(braces_are_counted_8_and_16_bytes_at_a_time),
+		cmocka_unit_test(an_object_can_be_passed_over),
 		cmocka_unit_test(utf8_is_exactly_the_scalar_values),
 	};
 
