@@ -21,6 +21,7 @@ static const struct hook_def hooks[] = {
 	{"exit", "exit codes", false, {{"tp_btf", {"exit_btf"}}, {"raw_tp", {"exit_raw"}}}},
 	{"tasks", NULL, false, {{"iter", {"list_tasks"}}}},
 	{"files", NULL, false, {{"iter", {"list_files"}}}},
+	{"maps", NULL, false, {{"iter", {"list_maps"}}}},
 };
 
 struct proc_probe {
@@ -172,6 +173,27 @@ int proc_probe_files(struct proc_probe *p, unsigned what,
 
 	__atomic_store_n(&p->bss->files_wanted, what, __ATOMIC_RELEASE);
 	return list(p, "files", &l, e);
+}
+
+struct maps_ctx {
+	int (*cb)(void *ctx, const struct proc_map *m);
+	void *ctx;
+};
+
+static int on_map(void *ctx, const void *record)
+{
+	const struct maps_ctx *c = ctx;
+
+	return c->cb(c->ctx, record);
+}
+
+int proc_probe_maps(struct proc_probe *p, int (*cb)(void *ctx, const struct proc_map *m), void *ctx,
+		    struct err *e)
+{
+	struct maps_ctx c = {cb, ctx};
+	struct listing l = {on_map, &c, sizeof(struct proc_map)};
+
+	return list(p, "maps", &l, e);
 }
 
 static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, struct err *e)

@@ -48,4 +48,13 @@ enum proc_files {
 int proc_probe_files(struct proc_probe *p, unsigned what,
 		     int (*cb)(void *ctx, const struct proc_file *f), void *ctx, struct err *e);
 
+/**
+ * All shared mappings (MAP_SHARED) of all processes now, those of a process one after the other.
+ * A process whose memory map is being changed is waited for, as a reader of /proc/PID/maps would.
+ *
+ * @return as proc_probe_events()
+ */
+int proc_probe_maps(struct proc_probe *p, int (*cb)(void *ctx, const struct proc_map *m), void *ctx,
+		    struct err *e);
+
 void proc_probe_health(struct proc_probe *p, struct probe_health *ret);

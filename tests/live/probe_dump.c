@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	int rc;
 
 	if (argc < 3) {
-		fprintf(stderr, "usage: probe_dump sched|sock|ipc|proc|tasks|files|caps SECONDS [REFUSE...]\n");
+		fprintf(stderr, "usage: probe_dump sched|sock|ipc|proc|tasks|files|maps|caps SECONDS [REFUSE...]\n");
 		return 2;
 	}
 	o.refuse = (const char *const *)argv + 3;

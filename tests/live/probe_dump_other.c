@@ -142,6 +142,18 @@ static int on_file(void *ctx, const struct proc_file *f)
 	return 0;
 }
 
+static int on_map(void *ctx, const struct proc_map *m)
+{
+	printf("map tgid=%u addr=%" PRIx64 "-%" PRIx64 " off=%" PRIu64 " ino=%" PRIu64
+	       " dev=%u:%u rdev=%u:%u size=%" PRIu64 " blocks=%" PRIu64 " cached=%" PRIu64
+	       " magic=%x links=%u ipcns=%u mode=%o access=%u name=%.*s\n",
+	       m->tgid, (uint64_t)m->start, (uint64_t)m->end, (uint64_t)m->offset_pages, (uint64_t)m->ino,
+	       m->dev >> 20, m->dev & 0xfffff, m->rdev >> 20, m->rdev & 0xfffff, (uint64_t)m->size_bytes,
+	       (uint64_t)m->blocks, (uint64_t)m->cached_pages, m->magic, m->links, m->ipcns, m->mode,
+	       m->access, (int)m->name_bytes, m->name);
+	return 0;
+}
+
 static int dump_proc(const char *what, double seconds, const struct probe_options *o, struct err *e)
 {
 	struct proc_probe *p;
@@ -154,6 +166,8 @@ static int dump_proc(const char *what, double seconds, const struct probe_option
 		rc = proc_probe_tasks(p, on_task, NULL, e);
 	} else if (!strcmp(what, "files")) {
 		rc = proc_probe_files(p, PROC_FILES_ALL, on_file, NULL, e);
+	} else if (!strcmp(what, "maps")) {
+		rc = proc_probe_maps(p, on_map, NULL, e);
 	} else {
 		dump_ready();
 		for (bool more = true; more && !rc; seconds -= 1) {
@@ -185,7 +199,8 @@ int dump_other(const char *what, double seconds, const struct probe_options *o, 
 		return dump_caps();
 	if (!strcmp(what, "sock"))
 		return dump_sock(seconds, o, e);
-	if (!strcmp(what, "proc") || !strcmp(what, "tasks") || !strcmp(what, "files"))
+	if (!strcmp(what, "proc") || !strcmp(what, "tasks") || !strcmp(what, "files") ||
+	    !strcmp(what, "maps"))
 		return dump_proc(what, seconds, o, e);
 	return err_msg(e, -EINVAL, "no probe '%s'", what);
 }

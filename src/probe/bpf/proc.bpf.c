@@ -6,6 +6,7 @@
 #include "health.bpf.h"
 #include "proc_abi.h"
 #include "proc_files.bpf.h"
+#include "proc_maps.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

@@ -88,6 +88,34 @@ struct proc_file {
 	__u32 tx_queue_bytes; /**< written, not yet acknowledged (tcp) or taken (unix) */
 };
 
+enum proc_map_access {
+	PROC_MAP_READ = 1 << 0,
+	PROC_MAP_WRITE = 1 << 1,
+};
+
+/** One mapping of one process that is shared (MAP_SHARED) and has a file behind it. */
+struct proc_map {
+	__u32 size; /**< bytes of this record */
+	__u32 tgid;
+	__u64 leader_start_ns;
+	__u64 start, end;    /**< addresses */
+	__u64 offset_pages;  /**< where in the file it begins, in pages */
+	__u64 ino;	     /**< System V segments: their id */
+	__u64 size_bytes;    /**< of the file */
+	__u64 blocks;	     /**< of 512 bytes that the file occupies */
+	__u64 cached_pages;  /**< of the file that are in memory; 0 for huge pages of some kernels */
+	__u32 dev;	     /**< device of the file system: major << 20 | minor */
+	__u32 rdev;	     /**< char and block devices: the same coding */
+	__u32 magic;	     /**< type of the file system, as in statfs(2) */
+	__u32 links;	     /**< names that the file has left */
+	__u32 ipcns;	     /**< System V segments: inode number of their IPC namespace; else 0 */
+	__u16 mode;	     /**< as in stat(2) */
+	__u8 access;	     /**< PROC_MAP_… */
+	__u8 name_bytes;
+	char name[PROC_PATH_BYTES]; /**< last component */
+};
+
 _Static_assert(sizeof(struct proc_event) == 16 + 48 + 16 + 16 + PROC_CMDLINE_BYTES, "ABI");
 _Static_assert(sizeof(struct proc_task) == 8 + 24 + 32 + 36 + 4 + 16, "ABI");
 _Static_assert(sizeof(struct proc_file) == 64 + PROC_PATH_BYTES + 88 + 48 + 8, "ABI");
+_Static_assert(sizeof(struct proc_map) == 96 + PROC_PATH_BYTES, "ABI");
