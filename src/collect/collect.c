@@ -9,6 +9,7 @@
 
 #include "channels.h"
 #include "flows.h"
+#include "ipc_probe.h"
 #include "proc_probe.h"
 #include "sched_probe.h"
 #include "sock_probe.h"
@@ -48,7 +49,8 @@ static int open_probes(struct collect *c, struct err *e)
 		err_msg(e, -ENOTSUP, "switched off by --no-ebpf");
 		rc = failed(c, "probe proc", e);
 		rc = rc ?: failed(c, "probe sched", e);
-		return rc ?: failed(c, "probe sock", e);
+		rc = rc ?: failed(c, "probe sock", e);
+		return rc ?: failed(c, "probe ipc", e);
 	}
 	if (proc_probe_open(&c->proc_probe, &c->o.probe, e) < 0)
 		rc = failed(c, "probe proc", e);
@@ -56,6 +58,8 @@ static int open_probes(struct collect *c, struct err *e)
 		rc = failed(c, "probe sched", e);
 	if (!rc && sock_probe_open(&c->sock_probe, &c->o.probe, e) < 0)
 		rc = failed(c, "probe sock", e);
+	if (!rc && ipc_probe_open(&c->ipc_probe, &c->o.probe, e) < 0)
+		rc = failed(c, "probe ipc", e);
 	return rc;
 }
 
@@ -92,6 +96,7 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 		rc = collect_procs(c, last, e);
 	rc = rc ?: (c->sched_probe ? collect_threads(c, g, e) : collect_threads_proc(c, g));
 	rc = rc ?: collect_sockets(c, g, last, e);
+	rc = rc ?: collect_ipc(c, g, e);
 	if (!rc) {
 		collect_flows(c, g);
 		collect_procs_emit(c, g);
@@ -147,12 +152,13 @@ void collect_describe(struct collect *c, struct graph *g)
 		{"probe proc", "processes by reading /proc: those that live between two looks are not seen"},
 		{"probe sched", "CPU time by clock ticks of /proc; no run-queue delay, no migrations"},
 		{"probe sock", "no socket traffic and no flows"},
+		{"probe ipc", "nothing about pipes, queues, files and copies of memory"},
 	};
 	struct probe_health h;
 	uint64_t map_bytes = 0, cpu_ns;
 
 	vec_for(&c->failures, f)
-		for (size_t i = 0; i < 3; i++)
+		for (size_t i = 0; i < sizeof(fallback) / sizeof(fallback[0]); i++)
 			if (!strcmp(fallback[i].source, f->source)) {
 				char why[600];
 
@@ -174,6 +180,12 @@ void collect_describe(struct collect *c, struct graph *g)
 		describe_probe(g, &h);
 		map_bytes += h.map_bytes;
 	}
+	if (c->ipc_probe) {
+		ipc_probe_health(c->ipc_probe, &h);
+		describe_probe(g, &h);
+		map_bytes += h.map_bytes;
+		collect_ipc_describe(c, g);
+	}
 	graph_add_loss(g, "collector proc", "unreadable", c->unreadable);
 	cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	graph_add_cost(g, "cpu", "ns", (double)(c->start_cpu_ns ? cpu_ns - c->start_cpu_ns : 0));
@@ -192,6 +204,8 @@ void collect_close(struct collect *c)
 	proc_probe_close(c->proc_probe);
 	sched_probe_close(c->sched_probe);
 	sock_probe_close(c->sock_probe);
+	ipc_probe_close(c->ipc_probe);
+	collect_ipc_done(c);
 	flows_free(c->flows);
 	channels_free(c->channels);
 	exchange_free(c->exchange);

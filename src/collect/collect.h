@@ -20,6 +20,8 @@ struct collect_options {
 struct channels;
 struct exchange;
 struct flows;
+struct ipc_probe;
+struct ipc_state;
 struct proc_probe;
 struct sched_probe;
 struct sock_probe;
@@ -36,6 +38,8 @@ struct collect {
 	struct proc_probe *proc_probe;	 /**< NULL: not available */
 	struct sched_probe *sched_probe; /**< likewise */
 	struct sock_probe *sock_probe;
+	struct ipc_probe *ipc_probe;
+	struct ipc_state *ipc; /**< of collect_ipc.c; NULL: not used yet */
 	VEC(struct open_failure { const char *source; char why[400]; }) failures;
 	uint64_t ticks; /**< samples so far */
 	uint64_t unreadable;
@@ -70,6 +74,9 @@ void collect_procs_emit(struct collect *c, struct graph *g);
 int collect_threads(struct collect *c, struct graph *g, struct err *e);
 void collect_flows(struct collect *c, struct graph *g);
 int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e);
+int collect_ipc(struct collect *c, struct graph *g, struct err *e);
+void collect_ipc_describe(struct collect *c, struct graph *g);
+void collect_ipc_done(struct collect *c);
 int collect_threads_proc(struct collect *c, struct graph *g);
 void collect_threads_proc_done(struct collect *c);
 

@@ -1,0 +1,169 @@
+/* Pipes, queues, semaphores, files and memory copies: who moves how much, and the flows that makes. */
+#include "collect_ipc.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "channels.h"
+#include "ipc_probe.h"
+#include "objects.h"
+
+struct sampling {
+	struct collect *c;
+	struct graph *g;
+	uint64_t offset_ns;
+};
+
+static void name_pipe(struct graph *g, struct node *n, const struct ipc_sample *s)
+{
+	char path[512];
+
+	if (s->v.extra)
+		SET(pipe_inode, n, capacity_bytes, s->v.extra * (uint64_t)sysconf(_SC_PAGESIZE));
+	if (s->key.kind != IPC_FIFO || HAS(pipe_inode, n, path))
+		return;
+	if (ipc_path(path, sizeof(path), s->v.task.tgid, s->v.fd, s->v.name))
+		SET(pipe_inode, n, path, graph_str(g, path));
+}
+
+/* The entity that a sample is about; NODE_NONE: none of ours. */
+static uint32_t object_of(struct sampling *x, const struct ipc_sample *s)
+{
+	const struct ipc_key *k = &s->key;
+	struct node *n;
+
+	switch (k->kind) {
+	case IPC_PIPE:
+	case IPC_FIFO:
+		n = object_pipe(x->g, k->id, k->kind == IPC_FIFO ? k->space : 0);
+		name_pipe(x->g, n, s);
+		return n->index;
+	case IPC_EVENTFD:
+		return object_eventfd(x->g, k->id, k->space)->index;
+	case IPC_POSIX_QUEUE:
+		n = object_posix_queue(x->g, k->id, k->space);
+		if (s->v.name[0]) {
+			char name[IPC_NAME_BYTES + 2] = "/";
+
+			memcpy(name + 1, s->v.name, IPC_NAME_BYTES);
+			SET(posix_queue, n, name, graph_str(x->g, name));
+		}
+		return n->index;
+	case IPC_SYSV_QUEUE:
+		return object_sysv_queue(x->g, k->id, k->space)->index;
+	case IPC_SYSV_SEM:
+		return object_sysv_sem(x->g, k->id, k->space)->index;
+	case IPC_FILE:
+		return ipc_file_node(x->c->ipc->files, x->g, s, s->v.task.leader_start_ns);
+	case IPC_BLOCK:
+		return object_block_device(x->g, (uint32_t)k->id)->index;
+	default:
+		return NODE_NONE;
+	}
+}
+
+static void write_edge(struct sampling *x, const struct ipc_sample *s, uint32_t thread, uint32_t object)
+{
+	struct edge *d = graph_new_edge(x->g, &write_to_type, thread, object);
+
+	if (s->key.kind != IPC_SYSV_SEM)
+		SET(write_to, d, bytes, s->v.bytes);
+	SET(write_to, d, calls, s->v.calls);
+	SET(write_to, d, first_ns, s->v.first_ns + x->offset_ns);
+	SET(write_to, d, last_ns, s->v.last_ns + x->offset_ns);
+	graph_add_edge(x->g, d);
+}
+
+static void read_edge(struct sampling *x, const struct ipc_sample *s, uint32_t thread, uint32_t object)
+{
+	struct edge *d = graph_new_edge(x->g, &read_from_type, object, thread);
+
+	if (s->key.kind != IPC_SYSV_SEM)
+		SET(read_from, d, bytes, s->v.bytes);
+	SET(read_from, d, calls, s->key.dir == IPC_READ ? s->v.calls : 0);
+	if (s->key.kind == IPC_SYSV_SEM)
+		SET(read_from, d, zero_waits, s->key.dir == IPC_READ ? 0 : s->v.calls);
+	SET(read_from, d, first_ns, s->v.first_ns + x->offset_ns);
+	SET(read_from, d, last_ns, s->v.last_ns + x->offset_ns);
+	graph_add_edge(x->g, d);
+}
+
+static void object_edges(struct sampling *x, uint32_t proc, const struct ipc_sample *s)
+{
+	uint32_t object = object_of(x, s), thread;
+
+	if (object == NODE_NONE)
+		return;
+	thread = procs_thread(&x->c->procs, x->g, proc, s->v.task.tid, s->v.task.start_ns, s->v.comm)->index;
+	if (s->key.dir == IPC_WRITE)
+		write_edge(x, s, thread, object);
+	else
+		read_edge(x, s, thread, object);
+}
+
+/* Everything in a channel may reach whoever reads there; a semaphore carries no data, a file keeps it. */
+static enum flow_kind flow_kind_of(unsigned kind)
+{
+	switch (kind) {
+	case IPC_PIPE:
+		return FLOW_PIPE;
+	case IPC_FIFO:
+		return FLOW_FIFO;
+	case IPC_EVENTFD:
+		return FLOW_EVENTFD;
+	case IPC_POSIX_QUEUE:
+		return FLOW_POSIX_QUEUE;
+	case IPC_SYSV_QUEUE:
+		return FLOW_SYSV_QUEUE;
+	default:
+		return FLOW_OTHER;
+	}
+}
+
+static int on_moved(void *ctx, const struct ipc_sample *s)
+{
+	struct sampling *x = ctx;
+	struct collect *c = x->c;
+	uint32_t proc = procs_get(&c->procs, s->v.task.tgid, s->v.task.leader_start_ns);
+	enum flow_kind kind = flow_kind_of(s->key.kind);
+	struct moved m = {s->v.bytes, s->v.calls, s->v.first_ns, s->v.last_ns};
+
+	procs_set_name(&c->procs, proc, s->v.task.tid, s->v.comm);
+	if (kind != FLOW_OTHER)
+		channels_add(c->channels, kind, s->key.id, s->key.space, proc, s->key.dir == IPC_READ, &m);
+	if (c->procs.v.v[proc].selected)
+		object_edges(x, proc, s);
+	return 0;
+}
+
+int collect_ipc(struct collect *c, struct graph *g, struct err *e)
+{
+	struct sampling x = {c, g, realtime_offset_ns()};
+	int rc;
+
+	if (!c->ipc_probe)
+		return 0;
+	if (!c->ipc) {
+		c->ipc = mem_alloc(sizeof(*c->ipc));
+		c->ipc->files = ipc_files_new();
+		c->ipc->watcher = ipc_watcher_new();
+	}
+	rc = ipc_watcher_tick(c->ipc->watcher, c, e);
+	return rc ?: ipc_probe_read(c->ipc_probe, on_moved, &x, e);
+}
+
+void collect_ipc_describe(struct collect *c, struct graph *g)
+{
+	if (c->ipc)
+		ipc_watcher_describe(c->ipc->watcher, g);
+}
+
+void collect_ipc_done(struct collect *c)
+{
+	if (!c->ipc)
+		return;
+	ipc_files_free(c->ipc->files);
+	ipc_watcher_free(c->ipc->watcher);
+	free(c->ipc);
+	c->ipc = NULL;
+}
