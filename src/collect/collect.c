@@ -73,6 +73,7 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	c->flows = flows_new();
 	c->channels = channels_new();
 	c->exchange = exchange_new(&c->procs);
+	c->shm = shm_new();
 	c->sweep_above = SWEEP_ABOVE;
 	rc = open_probes(c, e);
 	rc = rc ?: collect_procs(c, false, e);
@@ -97,6 +98,7 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 	rc = rc ?: (c->sched_probe ? collect_threads(c, g, e) : collect_threads_proc(c, g));
 	rc = rc ?: collect_sockets(c, g, last, e);
 	rc = rc ?: collect_ipc(c, g, e);
+	rc = rc ?: collect_shm(c, g, last, e);
 	if (!rc) {
 		collect_flows(c, g);
 		collect_procs_emit(c, g);
@@ -186,6 +188,7 @@ void collect_describe(struct collect *c, struct graph *g)
 		map_bytes += h.map_bytes;
 		collect_ipc_describe(c, g);
 	}
+	collect_shm_describe(c, g);
 	graph_add_loss(g, "collector proc", "unreadable", c->unreadable);
 	cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	graph_add_cost(g, "cpu", "ns", (double)(c->start_cpu_ns ? cpu_ns - c->start_cpu_ns : 0));
@@ -209,6 +212,7 @@ void collect_close(struct collect *c)
 	flows_free(c->flows);
 	channels_free(c->channels);
 	exchange_free(c->exchange);
+	shm_free(c->shm);
 	procs_done(&c->procs);
 	collect_threads_proc_done(c);
 	vec_done(&c->failures);

@@ -25,6 +25,7 @@ struct ipc_state;
 struct proc_probe;
 struct sched_probe;
 struct sock_probe;
+struct shm;
 
 /** All sources of one recording, and what they share. One thread uses it. */
 struct collect {
@@ -40,6 +41,7 @@ struct collect {
 	struct sock_probe *sock_probe;
 	struct ipc_probe *ipc_probe;
 	struct ipc_state *ipc; /**< of collect_ipc.c; NULL: not used yet */
+	struct shm *shm;
 	VEC(struct open_failure { const char *source; char why[400]; }) failures;
 	uint64_t ticks; /**< samples so far */
 	uint64_t unreadable;
@@ -77,6 +79,10 @@ int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e
 int collect_ipc(struct collect *c, struct graph *g, struct err *e);
 void collect_ipc_describe(struct collect *c, struct graph *g);
 void collect_ipc_done(struct collect *c);
+int collect_shm(struct collect *c, struct graph *g, bool last, struct err *e);
+void collect_shm_describe(const struct collect *c, struct graph *g);
+struct shm *shm_new(void);
+void shm_free(struct shm *s);
 int collect_threads_proc(struct collect *c, struct graph *g);
 void collect_threads_proc_done(struct collect *c);
 

@@ -87,7 +87,7 @@ int list_maps(struct bpf_iter__task_vma *ctx)
 {
 	struct vm_area_struct *vma = ctx->vma;
 	struct task_struct *t = ctx->task;
-	struct proc_map r = {};
+	struct proc_map r;
 	struct file *file;
 
 	if (!t || !vma || !(vma->vm_flags & VM_MAYSHARE) || t->pid != t->tgid)
@@ -95,6 +95,7 @@ int list_maps(struct bpf_iter__task_vma *ctx)
 	file = vma->vm_file;
 	if (!file)
 		return 0;
+	__builtin_memset(&r, 0, sizeof(r));
 	r.size = sizeof(r);
 	r.tgid = t->tgid;
 	r.leader_start_ns = BPF_CORE_READ(t, group_leader, start_boottime);
