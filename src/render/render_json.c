@@ -2,8 +2,9 @@
 #include <string.h>
 
 #include "render.h"
+#include "text.h"
 
-static void write_key_str(struct json_writer *w, const char *key, const char *s)
+void json_key_str(struct json_writer *w, const char *key, const char *s)
 {
 	json_write_key(w, key);
 	json_write_str(w, s);
@@ -53,9 +54,9 @@ static void write_fields(struct graph *g, const struct type *t, uint64_t measure
 static void write_entity(struct graph *g, const struct node *n, struct json_writer *w)
 {
 	json_write_object(w);
-	write_key_str(w, "id", graph_node_id(g, n->index));
-	write_key_str(w, "type", n->type->name);
-	write_key_str(w, "namespace", n->ns);
+	json_key_str(w, "id", graph_node_id(g, n->index));
+	json_key_str(w, "type", n->type->name);
+	json_key_str(w, "namespace", n->ns);
 	write_fields(g, n->type, n->measured, n->data, w);
 	json_write_object_end(w);
 }
@@ -63,9 +64,9 @@ static void write_entity(struct graph *g, const struct node *n, struct json_writ
 static void write_edge(struct graph *g, const struct edge *d, struct json_writer *w)
 {
 	json_write_object(w);
-	write_key_str(w, "type", d->type->name);
-	write_key_str(w, "source", graph_node_id(g, d->source));
-	write_key_str(w, "target", graph_node_id(g, d->target));
+	json_key_str(w, "type", d->type->name);
+	json_key_str(w, "source", graph_node_id(g, d->source));
+	json_key_str(w, "target", graph_node_id(g, d->target));
 	write_fields(g, d->type, d->measured, d->data, w);
 	json_write_object_end(w);
 }
@@ -112,13 +113,13 @@ void render_entity_json(struct graph *g, uint32_t node, struct json_writer *w)
 	json_write_object_end(w);
 }
 
-static void write_end(struct graph *g, uint32_t node, struct json_writer *w)
+void json_end(struct graph *g, uint32_t node, struct json_writer *w)
 {
 	const struct node *n = g->nodes.v[node];
 	const char *id = graph_node_id(g, node), *colon = strchr(id, ':');
 
 	json_write_object(w);
-	write_key_str(w, "id", id);
+	json_key_str(w, "id", id);
 	json_write_key(w, "pid");
 	if (n->type == &process_type && HAS(process, n, pid))
 		json_write_u64(w, GET(process, n, pid));
@@ -141,9 +142,9 @@ static void write_flow(struct graph *g, const struct edge *d, struct json_writer
 		window = GET(flow, d, last_ns) - GET(flow, d, first_ns);
 	json_write_object(w);
 	json_write_key(w, "source");
-	write_end(g, d->source, w);
+	json_end(g, d->source, w);
 	json_write_key(w, "target");
-	write_end(g, d->target, w);
+	json_end(g, d->target, w);
 	write_fields(g, d->type, d->measured, d->data, w);
 	json_write_key(w, "rate_bps");
 	if (window)
@@ -191,14 +192,14 @@ static void write_about(struct graph *g, struct json_writer *w)
 	json_write_u64(w, g->meta.intervals);
 	json_write_key(w, "complete");
 	json_write_bool(w, g->meta.complete);
-	write_key_str(w, "tool", g->meta.tool);
-	write_key_str(w, "options", g->meta.options);
+	json_key_str(w, "tool", g->meta.tool);
+	json_key_str(w, "options", g->meta.options);
 	json_write_key(w, "lost");
 	json_write_array(w);
 	vec_for(&g->losses, l) {
 		json_write_object(w);
-		write_key_str(w, "source", l->source);
-		write_key_str(w, "cause", l->cause);
+		json_key_str(w, "source", l->source);
+		json_key_str(w, "cause", l->cause);
 		json_write_key(w, "count");
 		json_write_u64(w, l->count);
 		json_write_object_end(w);
@@ -208,10 +209,10 @@ static void write_about(struct graph *g, struct json_writer *w)
 	json_write_array(w);
 	vec_for(&g->status, s) {
 		json_write_object(w);
-		write_key_str(w, "source", s->source);
-		write_key_str(w, "state", s->state);
-		write_key_str(w, "rung", s->rung);
-		write_key_str(w, "reason", s->reason);
+		json_key_str(w, "source", s->source);
+		json_key_str(w, "state", s->state);
+		json_key_str(w, "rung", s->rung);
+		json_key_str(w, "reason", s->reason);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
@@ -219,8 +220,8 @@ static void write_about(struct graph *g, struct json_writer *w)
 	json_write_array(w);
 	vec_for(&g->costs, c) {
 		json_write_object(w);
-		write_key_str(w, "name", c->name);
-		write_key_str(w, "unit", c->unit);
+		json_key_str(w, "name", c->name);
+		json_key_str(w, "unit", c->unit);
 		json_write_key(w, "value");
 		json_write_f64(w, c->value);
 		json_write_object_end(w);

@@ -5,8 +5,9 @@
 #include <time.h>
 
 #include "render.h"
+#include "text.h"
 
-static void add_bytes(struct strbuf *b, double v)
+void text_bytes(struct strbuf *b, double v)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
 	int u = 0;
@@ -16,7 +17,7 @@ static void add_bytes(struct strbuf *b, double v)
 	strbuf_addf(b, u ? "%.1f %s" : "%.0f %s", v, units[u]);
 }
 
-static void add_time(struct strbuf *b, double ns)
+void text_time(struct strbuf *b, double ns)
 {
 	static const char *const units[] = {"ns", "us", "ms", "s"};
 	int u = 0;
@@ -27,7 +28,7 @@ static void add_time(struct strbuf *b, double ns)
 }
 
 /* Names from the host may hold anything: a report stays one line a row. */
-static void add_clean(struct strbuf *b, const char *s, size_t most)
+void text_clean(struct strbuf *b, const char *s, size_t most)
 {
 	for (size_t i = 0; s[i] && i < most; i++)
 		strbuf_addc(b, (unsigned char)s[i] < ' ' || s[i] == 0x7f ? '?' : s[i]);
@@ -35,7 +36,7 @@ static void add_clean(struct strbuf *b, const char *s, size_t most)
 		strbuf_add(b, "...");
 }
 
-static void pad_from(struct strbuf *b, size_t start, size_t width)
+void text_pad(struct strbuf *b, size_t start, size_t width)
 {
 	size_t n = b->n - start;
 
@@ -47,9 +48,9 @@ static void add_scaled(struct strbuf *b, const struct field *f, const struct val
 	double d = f->type == T_F64 ? v->f64 : f->type == T_I64 ? (double)v->i64 : (double)v->u64;
 
 	if (f->unit == BYTES)
-		add_bytes(b, d);
+		text_bytes(b, d);
 	else if (f->unit == NS && f->merge == SUM)
-		add_time(b, d);
+		text_time(b, d);
 	else if (f->type == T_F64)
 		strbuf_addf(b, "%.6g%s%s", d, f->unit == NONE ? "" : " ", unit_name(f->unit));
 	else
@@ -63,7 +64,7 @@ static void add_value(struct graph *g, struct strbuf *b, const struct field *f, 
 	if (f->type == T_BOOL)
 		strbuf_add(b, v.b ? "yes" : "no");
 	else if (f->type == T_STR || f->type == T_JSON)
-		add_clean(b, v.str, 160);
+		text_clean(b, v.str, 160);
 	else if (f->type == T_REF)
 		strbuf_add(b, graph_node_id(g, v.ref));
 	else
@@ -98,7 +99,7 @@ static void add_edge(struct graph *g, struct strbuf *b, const struct edge *d)
 	strbuf_addc(b, '\n');
 }
 
-static void add_omitted(struct strbuf *b, uint64_t shown, uint64_t all)
+void text_omitted(struct strbuf *b, uint64_t shown, uint64_t all)
 {
 	if (shown < all)
 		strbuf_addf(b, "+%" PRIu64 " more; --limit 0 shows all\n", all - shown);
@@ -117,7 +118,7 @@ void render_entities_text(struct graph *g, const struct selection *s, struct str
 		}
 		all++;
 	}
-	add_omitted(b, shown, all);
+	text_omitted(b, shown, all);
 }
 
 void render_edges_text(struct graph *g, const struct selection *s, struct strbuf *b)
@@ -133,7 +134,7 @@ void render_edges_text(struct graph *g, const struct selection *s, struct strbuf
 		}
 		all++;
 	}
-	add_omitted(b, shown, all);
+	text_omitted(b, shown, all);
 }
 
 void render_entity_text(struct graph *g, uint32_t node, struct strbuf *b)
@@ -147,15 +148,15 @@ void render_entity_text(struct graph *g, uint32_t node, struct strbuf *b)
 		add_edge(g, b, g->edges.v[in.v[i]]);
 }
 
-static void add_end(struct graph *g, struct strbuf *b, uint32_t node)
+void text_end(struct graph *g, struct strbuf *b, uint32_t node)
 {
 	const struct node *n = g->nodes.v[node];
 
 	if (n->type == &process_type && HAS(process, n, name)) {
-		add_clean(b, GET(process, n, name), 15);
+		text_clean(b, GET(process, n, name), 15);
 		strbuf_addf(b, "[%" PRIu64 "]", GET(process, n, pid));
 	} else {
-		add_clean(b, graph_node_id(g, node), 40);
+		text_clean(b, graph_node_id(g, node), 40);
 	}
 }
 
@@ -164,26 +165,26 @@ static void add_flow(struct graph *g, struct strbuf *b, const struct edge *d)
 	size_t start = b->n;
 
 	strbuf_add(b, "  ");
-	add_end(g, b, d->source);
-	pad_from(b, start, 32);
+	text_end(g, b, d->source);
+	text_pad(b, start, 32);
 	strbuf_add(b, "-> ");
 	start = b->n;
-	add_end(g, b, d->target);
-	pad_from(b, start, 32);
+	text_end(g, b, d->target);
+	text_pad(b, start, 32);
 	start = b->n;
 	strbuf_add(b, GET(flow, d, kind));
-	pad_from(b, start, 6);
+	text_pad(b, start, 6);
 	start = b->n;
-	add_bytes(b, (double)GET(flow, d, bytes));
-	pad_from(b, start, 12);
+	text_bytes(b, (double)GET(flow, d, bytes));
+	text_pad(b, start, 12);
 	start = b->n;
 	if (g->meta.window_ns) {
-		add_bytes(b, (double)GET(flow, d, bytes) * 1e9 / (double)g->meta.window_ns);
+		text_bytes(b, (double)GET(flow, d, bytes) * 1e9 / (double)g->meta.window_ns);
 		strbuf_add(b, "/s");
 	} else {
 		strbuf_addc(b, '?');
 	}
-	pad_from(b, start, 14);
+	text_pad(b, start, 14);
 	strbuf_addf(b, "%" PRIu64 " messages", GET(flow, d, messages));
 	if (HAS(flow, d, estimated) && GET(flow, d, estimated))
 		strbuf_add(b, "  (split estimated)");
@@ -200,7 +201,7 @@ void render_flows_text(struct graph *g, const struct selection *s, struct strbuf
 	flows_by_bytes(g, &list);
 	for (; i < list.v.n && (!s->limit || i < s->limit); i++)
 		add_flow(g, b, g->edges.v[list.v.v[i]]);
-	add_omitted(b, i, list.v.n);
+	text_omitted(b, i, list.v.n);
 	if (!list.v.n)
 		strbuf_add(b, "  none\n");
 	vec_done(&list.v);
@@ -254,9 +255,9 @@ static void add_costs(struct graph *g, struct strbuf *b)
 	vec_for(&g->costs, c) {
 		strbuf_addf(b, "%s%s ", c == g->costs.v ? "" : ", ", c->name);
 		if (!strcmp(c->unit, "bytes"))
-			add_bytes(b, c->value);
+			text_bytes(b, c->value);
 		else if (!strcmp(c->unit, "ns"))
-			add_time(b, c->value);
+			text_time(b, c->value);
 		else
 			strbuf_addf(b, "%.0f", c->value);
 		if (!strcmp(c->name, "cpu") && g->meta.window_ns)
@@ -287,7 +288,7 @@ static void add_host(struct graph *g, struct strbuf *b)
 		strbuf_addf(b, "host:   %s, %s, kernel %s %s, %" PRIu64 " CPUs, ", GET(host, n, hostname),
 			    HAS(host, n, os) ? GET(host, n, os) : "?", GET(host, n, kernel),
 			    GET(host, n, arch), GET(host, n, cpus));
-		add_bytes(b, (double)GET(host, n, memory_bytes));
+		text_bytes(b, (double)GET(host, n, memory_bytes));
 		strbuf_addc(b, '\n');
 	}
 }
@@ -302,16 +303,16 @@ static void add_tree(struct graph *g, struct strbuf *b, uint32_t node, unsigned 
 		return;
 	done[node] = 1;
 	strbuf_pad(b, ' ', 2 + 2 * (size_t)depth);
-	add_end(g, b, node);
+	text_end(g, b, node);
 	if (HAS(process, n, cpu_ns)) {
 		strbuf_add(b, "  cpu ");
-		add_time(b, (double)GET(process, n, cpu_ns));
+		text_time(b, (double)GET(process, n, cpu_ns));
 	}
 	if (HAS(process, n, end_ns))
 		strbuf_add(b, "  ended");
 	if (HAS(process, n, cmdline)) {
 		strbuf_add(b, "  ");
-		add_clean(b, GET(process, n, cmdline), 90);
+		text_clean(b, GET(process, n, cmdline), 90);
 	}
 	strbuf_addc(b, '\n');
 	for (size_t i = 0; i < out.n; i++)
@@ -359,21 +360,21 @@ static void add_threads(struct graph *g, const struct selection *s, struct strbu
 		size_t start = b->n;
 
 		strbuf_add(b, "  ");
-		add_clean(b, HAS(thread, n, name) ? GET(thread, n, name) : "?", 15);
+		text_clean(b, HAS(thread, n, name) ? GET(thread, n, name) : "?", 15);
 		strbuf_addf(b, "[%" PRIu64 "]", GET(thread, n, tid));
-		pad_from(b, start, 30);
+		text_pad(b, start, 30);
 		if (g->meta.window_ns)
 			strbuf_addf(b, "%5.1f %% cpu  ", (double)GET(thread, n, run_ns) * 100 / (double)g->meta.window_ns);
-		add_time(b, (double)GET(thread, n, run_ns));
+		text_time(b, (double)GET(thread, n, run_ns));
 		if (HAS(thread, n, runq_ns)) {
 			strbuf_add(b, ", run queue ");
-			add_time(b, (double)GET(thread, n, runq_ns));
+			text_time(b, (double)GET(thread, n, runq_ns));
 			strbuf_addf(b, ", switches %" PRIu64 " voluntary %" PRIu64 " involuntary",
 				    GET(thread, n, voluntary_switches), GET(thread, n, involuntary_switches));
 		}
 		strbuf_addc(b, '\n');
 	}
-	add_omitted(b, i, list.v.n);
+	text_omitted(b, i, list.v.n);
 	vec_done(&list.v);
 }
 

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "graph.h"
+#include "json.h"
+#include "strbuf.h"
+
+/* Private to the layer: pieces that several renderers are made of. */
+
+void text_bytes(struct strbuf *b, double bytes);
+void text_time(struct strbuf *b, double ns);
+/** At most @p most bytes of a name from the host, which may hold anything: a report has one line a row. */
+void text_clean(struct strbuf *b, const char *s, size_t most);
+/** Fill up what was added since @p start to @p width, by at least one blank. */
+void text_pad(struct strbuf *b, size_t start, size_t width);
+/** NAME[PID] of a process, else the printed id. */
+void text_end(struct graph *g, struct strbuf *b, uint32_t node);
+/** What a limit left out, if anything. */
+void text_omitted(struct strbuf *b, uint64_t shown, uint64_t all);
+
+/** A member with a text; NULL is written as null. */
+void json_key_str(struct json_writer *w, const char *key, const char *s);
+/** {"id", "pid", "name"} of a process, or of an endpoint outside. */
+void json_end(struct graph *g, uint32_t node, struct json_writer *w);
