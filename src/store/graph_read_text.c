@@ -8,31 +8,38 @@
 #include "graph_meta.h"
 #include "graph_text.h"
 #include "text_derive.h"
+#include "text_ends.h"
+#include "text_group.h"
 #include "text_value.h"
 
 #define COLUMNS (FIELDS_MAX + 2)
 
+/* A short text can name much: both are more than any true one of the 64 MiB that load.c allows. */
+#define RELATIONS_MAX 5000000
+#define VALUES_MAX(n) ((64ull << 20) + 16 * (n)) /* bytes of texts; those from the row above are free */
+
+enum state { CELL_NONE, CELL_ABSENT, CELL_FOLLOWS, CELL_VALUE };
+
 struct column {
 	int field; /* nfields: namespace or weight, nfields + 1: extra */
 	uint64_t base;
-	const char *group; /* in the header line */
-	size_t ngroup;
-	struct strbuf above; /* the text of the row before */
+	bool grouped;
+	struct text_group group;
+	const char *text; /* of a constant, until its first row */
+	size_t ntext;
+	enum state state; /* of the row above, or the constant */
+	struct value value;
 };
 
-struct reading {
-	struct graph *g;
-	const char *name;
-	uint64_t line;
-	struct err *e;
-	const struct type *type; /* of the table at hand; NULL: none yet */
-	struct column columns[COLUMNS], constants[COLUMNS];
-	struct strbuf constant_text[COLUMNS];
-	size_t ncolumns, nconstants;
-	VEC(uint32_t) nodes; /* index of each number, from 1 */
-	uint64_t ends[2];    /* numbers in the row above */
-	VEC(struct derived { struct edge *edge; int field; }) derived; /* known when all is read */
-	struct strbuf text;
+/* What a row is about: one of the two is set. */
+struct target {
+	struct node *node;
+	struct edge *edge;
+};
+
+struct pending {
+	struct target t;
+	uint64_t fields;
 };
 
 /* Relations wait until their order is known. */
@@ -42,8 +49,30 @@ struct edge_list_of {
 	size_t next;
 };
 
-struct edge_lists {
-	VEC(struct edge_list_of) v;
+struct reading {
+	struct graph *g;
+	const char *name;
+	uint64_t line, budget, relations;
+	struct err *e;
+	const struct type *type; /* of the table at hand; NULL: none yet */
+	struct column columns[COLUMNS], constants[COLUMNS];
+	size_t ncolumns, nconstants;
+	VEC(uint32_t) nodes; /* index of each number, from 1 */
+	struct {
+		enum text_ends_course course;
+		uint64_t number; /* in the row above; 0: there is none */
+	} ends[2];
+	uint64_t all_follow; /* bit per edge type: its relations were derived */
+	VEC(struct edge_list_of) lists;
+	VEC(struct pending) pending; /* values that follow, known when all is read */
+	struct strbuf text;
+};
+
+/* What is left of a line. */
+struct line {
+	const char *at, *end;
+	const char *mark; /* one that is repeated */
+	uint64_t repeats;
 };
 
 static int wrong(struct reading *in, const char *what)
@@ -63,6 +92,39 @@ static int find_column(const struct type *t, const char *s, size_t n)
 	return n == 5 && !memcmp("extra", s, 5) ? t->nfields + 1 : -1;
 }
 
+/* "98": the same in all rows; "45+": one up in each. */
+static int read_course(struct reading *in, int i, const char *s, size_t n)
+{
+	bool up = n && s[n - 1] == '+';
+	uint64_t v = 0;
+
+	n -= up;
+	for (size_t k = 0; k < n; k++) {
+		if (s[k] < '0' || s[k] > '9' || v > UINT32_MAX)
+			return wrong(in, "no number of an entity");
+		v = v * 10 + (uint64_t)(s[k] - '0');
+	}
+	if (!v || v > UINT32_MAX)
+		return wrong(in, "no number of an entity");
+	in->ends[i].course = up ? ENDS_UP : ENDS_SAME;
+	in->ends[i].number = v - up;
+	return 0;
+}
+
+static int read_format(struct reading *in, struct column *c, const char *s, size_t n)
+{
+	bool json = c->field < in->type->nfields && in->type->fields[c->field].type == T_JSON;
+
+	if (n && *s == '+')
+		c->base = strtoull(s + 1, NULL, 10);
+	if (!n || *s != '{')
+		return 0;
+	c->grouped = true;
+	if (!json || !text_group_read(&c->group, s, n))
+		return wrong(in, "wrong list of keys");
+	return 0;
+}
+
 static int read_column(struct reading *in, const char *s, size_t n)
 {
 	size_t name = 0;
@@ -72,30 +134,62 @@ static int read_column(struct reading *in, const char *s, size_t n)
 	while (name < n && !strchr("=+{", s[name]))
 		name++;
 	constant = name < n && s[name] == '=';
+	if (in->type->kind == KIND_EDGE && constant && name == 4 && !memcmp(s, "from", 4))
+		return read_course(in, 0, s + 5, n - 5);
+	if (in->type->kind == KIND_EDGE && constant && name == 2 && !memcmp(s, "to", 2))
+		return read_course(in, 1, s + 3, n - 3);
 	if ((constant ? in->nconstants : in->ncolumns) == COLUMNS)
 		return wrong(in, "too many columns");
-	c = constant ? &in->constants[in->nconstants] : &in->columns[in->ncolumns];
-	c->field = find_column(in->type, s, name);
-	c->base = 0;
-	c->group = NULL;
-	strbuf_clear(&c->above);
+	c = constant ? &in->constants[in->nconstants++] : &in->columns[in->ncolumns++];
+	*c = (struct column){.field = find_column(in->type, s, name)};
 	if (c->field < 0)
 		return wrong(in, "no such column");
-	if (constant) {
-		strbuf_clear(&in->constant_text[in->nconstants]);
-		strbuf_addn(&in->constant_text[in->nconstants++], s + name + 1, n - name - 1);
-		return 0;
-	}
-	in->ncolumns++;
-	if (name < n && s[name] == '+')
-		c->base = strtoull(s + name + 1, NULL, 10);
-	if (name < n && s[name] == '{') {
-		if (s[n - 1] != '}' || c->field >= in->type->nfields)
-			return wrong(in, "wrong list of keys");
-		c->group = s + name;
-		c->ngroup = n - name;
-	}
+	if (!constant)
+		return read_format(in, c, s + name, n - name);
+	c->text = s + name + 1;
+	c->ntext = n - name - 1;
 	return 0;
+}
+
+static void clear_columns(struct reading *in)
+{
+	for (size_t i = 0; i < in->ncolumns; i++)
+		if (in->columns[i].grouped)
+			text_group_done(&in->columns[i].group);
+	in->ncolumns = in->nconstants = 0;
+	memset(in->ends, 0, sizeof(in->ends));
+}
+
+static int add_relation(struct reading *in, struct edge *d)
+{
+	if (++in->relations > RELATIONS_MAX)
+		return wrong(in, "more than 5000000 relations");
+	if (!in->lists.n || in->lists.v[in->lists.n - 1].type != in->type)
+		vec_push(&in->lists, ((struct edge_list_of){.type = in->type}));
+	vec_push(&in->lists.v[in->lists.n - 1].v, d);
+	return 0;
+}
+
+static int derived_relation(void *ctx, uint32_t source, uint32_t target)
+{
+	struct reading *in = ctx;
+
+	return add_relation(in, graph_new_edge(in->g, in->type, source, target));
+}
+
+static int derive_relations(struct reading *in)
+{
+	uint64_t bit = 1ull << in->type->number % 64;
+	struct text_deriver *v;
+	int rc;
+
+	if (in->type->kind != KIND_EDGE || !text_derives_relations(in->type) || in->all_follow & bit)
+		return wrong(in, "'==' where nothing follows");
+	in->all_follow |= bit;
+	v = text_deriver_new(in->g, 2 * (uint64_t)TEXT_WORK_MAX);
+	rc = text_derive_relations(v, in->type, derived_relation, in);
+	text_deriver_free(v);
+	return rc == -E2BIG ? wrong(in, "too many sets to derive from") : rc;
 }
 
 static int read_header(struct reading *in, const char *at, const char *end)
@@ -114,11 +208,14 @@ static int read_header(struct reading *in, const char *at, const char *end)
 	in->type = type_find(kind, name);
 	if (!in->type)
 		return wrong(in, "unknown type");
-	in->ncolumns = in->nconstants = 0;
+	clear_columns(in);
 	if (kind == KIND_ENTITY && (!text_next(&at, end, &s, &n) || strtoull(s, NULL, 10) != in->nodes.n + 1))
 		return wrong(in, "the number of the first entity is wrong");
-	while (!rc && text_next(&at, end, &s, &n))
+	while (!rc && text_next(&at, end, &s, &n)) {
+		if (n == 2 && !memcmp(s, "==", 2))
+			return derive_relations(in);
 		rc = read_column(in, s, n);
+	}
 	return rc;
 }
 
@@ -142,29 +239,42 @@ static bool get_number(const struct field *f, const char *s, uint64_t base, stru
 	return !errno && !*end && (f->type != T_F64 || isfinite(v->f64));
 }
 
+static bool get_ref(const struct reading *in, const struct field *f, const char *s, struct value *v)
+{
+	uint64_t number = strtoull(s, NULL, 10);
+
+	if (number < 1 || number > in->nodes.n ||
+	    !field_refers_to(f, in->g->nodes.v[in->nodes.v[number - 1]]->type))
+		return false;
+	v->ref = in->nodes.v[number - 1];
+	return true;
+}
+
 static int get_value(struct reading *in, const struct column *c, const struct field *f, const char *s,
 		     size_t n, struct value *v)
 {
 	struct strbuf copy = {0};
 	bool good = true;
-	uint64_t ref;
 
 	v->type = f->type;
-	strbuf_addn(&copy, s, n);
 	if (f->type == T_STR || f->type == T_JSON) {
 		good = f->type == T_STR ? text_get_str(&in->text, s, n)
-		       : c->group	? text_get_group(&in->text, c->group, c->ngroup, s, n)
+		       : c->grouped	? text_group_unpack(&c->group, s, n, &in->text)
 					: text_get_json(&in->text, s, n);
-		if (good)
-			v->str = graph_strn(in->g, strbuf_str(&in->text), in->text.n);
-	} else if (f->type == T_BOOL) {
+		if (!good)
+			return wrong(in, "a value does not fit its column");
+		if (in->text.n > in->budget)
+			return wrong(in, "its values are too long in all");
+		in->budget -= in->text.n;
+		v->str = graph_strn(in->g, strbuf_str(&in->text), in->text.n);
+		return 0;
+	}
+	strbuf_addn(&copy, s, n);
+	if (f->type == T_BOOL) {
 		good = n == 1 && (*s == '0' || *s == '1');
 		v->b = *s == '1';
 	} else if (f->type == T_REF) {
-		ref = strtoull(copy.s, NULL, 10);
-		good = ref >= 1 && ref <= in->nodes.n &&
-		       field_refers_to(f, in->g->nodes.v[in->nodes.v[ref - 1]]->type);
-		v->ref = good ? in->nodes.v[ref - 1] : 0;
+		good = get_ref(in, f, copy.s, v);
 	} else {
 		good = get_number(f, copy.s, c->base, v);
 	}
@@ -172,197 +282,293 @@ static int get_value(struct reading *in, const struct column *c, const struct fi
 	return good ? 0 : wrong(in, "a value does not fit its column");
 }
 
-/* What a row is about: one of the two is set. */
-struct target {
-	struct node *node;
-	struct edge *edge;
-};
-
-static int set_other(struct reading *in, const struct target *t, bool extra, const char *s, size_t n)
+/* `^3~text~5`: the first 3 bytes of the text above, then text, then its last 5. */
+static int get_shared(struct reading *in, struct column *c, const char *s, size_t n)
 {
-	const struct field weight = {.type = T_F64};
-	struct column plain = {0};
-	struct value v;
-	int rc;
-
-	if (!extra && t->edge) {
-		rc = get_value(in, &plain, &weight, s, n, &v);
-		t->edge->has_weight = !rc;
-		t->edge->weight = v.f64;
-		return rc;
-	}
-	if (!text_get_str(&in->text, s, n))
-		return wrong(in, "wrong quotes");
-	if (!extra)
-		t->node->ns = graph_str(in->g, strbuf_str(&in->text));
-	else if (t->node)
-		t->node->extra = graph_str(in->g, strbuf_str(&in->text));
-	else
-		t->edge->extra = graph_str(in->g, strbuf_str(&in->text));
-	return 0;
-}
-
-static int set_cell(struct reading *in, const struct target *t, const struct column *c, const char *s,
-		    size_t n)
-{
-	uint64_t *data = t->node ? t->node->data : t->edge->data;
-	uint64_t *measured = t->node ? &t->node->measured : &t->edge->measured;
-	const struct field *f = &in->type->fields[c->field];
-	struct value v;
-	int rc;
-
-	if (n == 1 && *s == '-')
-		return 0;
-	if (n == 1 && *s == '=' && t->edge && c->field < in->type->nfields) {
-		vec_push(&in->derived, ((struct derived){t->edge, c->field}));
-		return 0;
-	}
-	if (c->field >= in->type->nfields)
-		return set_other(in, t, c->field > in->type->nfields, s, n);
-	rc = get_value(in, c, f, s, n, &v);
-	if (rc < 0)
-		return rc;
-	field_set(f, data, &v);
-	*measured |= 1ull << c->field;
-	return 0;
-}
-
-/* The cell in full, with what it shares with the one above. */
-static bool take_cell(struct reading *in, struct column *c, const char *s, size_t n)
-{
+	const char *end = s + n, *above = c->value.str;
 	struct strbuf whole = {0};
+	size_t head, tail = 0, len = 0, most = c->state == CELL_VALUE ? strlen(above) : 0;
 	char *rest;
-	size_t shared;
 	bool good;
 
-	if (n == 1 && *s == '\'')
-		return c->above.n > 0;
-	if (*s != '^') {
-		strbuf_clear(&c->above);
-		strbuf_addn(&c->above, s, n);
-		return true;
-	}
-	shared = strtoul(s + 1, &rest, 10);
-	if (rest >= s + n || *rest++ != '~' || !text_get_str(&in->text, c->above.s, c->above.n) ||
-	    shared > in->text.n)
-		return false;
-	strbuf_addn(&whole, in->text.s, shared);
-	good = text_get_str(&in->text, rest, n - (size_t)(rest - s));
+	head = strtoul(s + 1, &rest, 10);
+	if (rest >= end || *rest++ != '~' || head > most)
+		return wrong(in, "not so much stands above");
+	if (rest < end && *rest == '"')
+		for (len = 1; rest + len < end && rest[len] != '"'; len++)
+			len += rest[len] == '\\';
+	while (rest + len < end && rest[len] != '~')
+		len++;
+	if (rest + len < end)
+		tail = strtoul(rest + len + 1, NULL, 10);
+	if (rest + len > end || tail > most - head || !text_get_str(&in->text, rest, len))
+		return wrong(in, "not so much stands above");
+	strbuf_addn(&whole, above, head);
 	strbuf_addn(&whole, strbuf_str(&in->text), in->text.n);
-	strbuf_clear(&c->above);
-	text_add_str(&c->above, whole.s);
+	strbuf_addn(&whole, above + most - tail, tail);
+	good = whole.n <= in->budget;
+	in->budget -= good ? whole.n : 0;
+	c->value.str = graph_str(in->g, strbuf_str(&whole));
 	strbuf_done(&whole);
-	return good;
+	return good ? 0 : wrong(in, "its values are too long in all");
 }
 
-static int read_cells(struct reading *in, const struct target *t, const char *at, const char *end)
+/* Take a cell: the column's state and value become those of this row. */
+static int take_cell(struct reading *in, struct column *c, const char *s, size_t n)
+{
+	static const struct field weight = {.type = T_F64}, text = {.type = T_STR};
+	const struct field *f = c->field < in->type->nfields ? &in->type->fields[c->field]
+				: c->field > in->type->nfields || in->type->kind == KIND_ENTITY
+					? &text
+					: &weight;
+	int rc = 0;
+
+	if (n == 1 && *s == '\'')
+		return c->state != CELL_NONE ? 0 : wrong(in, "nothing stands above");
+	if (n && *s == '^' && f->type == T_STR)
+		return get_shared(in, c, s, n);
+	if (n == 1 && *s == '-') {
+		c->state = CELL_ABSENT;
+	} else if (n == 1 && *s == '=' && c->field < in->type->nfields) {
+		c->state = CELL_FOLLOWS;
+	} else {
+		c->state = CELL_VALUE;
+		rc = get_value(in, c, f, s, n, &c->value);
+	}
+	return rc;
+}
+
+static void set_other(const struct target *t, bool extra, const struct value *v)
+{
+	if (!extra && t->edge) {
+		t->edge->has_weight = true;
+		t->edge->weight = v->f64;
+	} else if (!extra) {
+		t->node->ns = v->str;
+	} else if (t->node) {
+		t->node->extra = v->str;
+	} else {
+		t->edge->extra = v->str;
+	}
+}
+
+static void set_cell(struct reading *in, struct pending *x, const struct column *c)
+{
+	struct target *t = &x->t;
+	uint64_t *measured = t->node ? &t->node->measured : &t->edge->measured;
+
+	if (c->state == CELL_FOLLOWS)
+		x->fields |= 1ull << c->field;
+	if (c->state != CELL_VALUE)
+		return;
+	if (c->field >= in->type->nfields) {
+		set_other(t, c->field > in->type->nfields, &c->value);
+		return;
+	}
+	field_set(&in->type->fields[c->field], t->node ? t->node->data : t->edge->data, &c->value);
+	*measured |= 1ull << c->field;
+}
+
+static int set_constants(struct reading *in, struct pending *x)
+{
+	for (size_t i = 0; i < in->nconstants; i++) {
+		struct column *c = &in->constants[i];
+		int rc = c->state == CELL_NONE ? take_cell(in, c, c->text, c->ntext) : 0;
+
+		if (rc < 0)
+			return rc;
+		set_cell(in, x, c);
+	}
+	return 0;
+}
+
+/* As text_next(), with `=*3` for three marks in a row. */
+static bool next_cell(struct line *l, const char **ret, size_t *ret_n)
+{
+	if (!l->repeats) {
+		if (!text_next(&l->at, l->end, ret, ret_n))
+			return false;
+		if (*ret_n < 3 || (*ret)[1] != '*' || !strchr("-='", **ret))
+			return true;
+		l->mark = *ret;
+		l->repeats = strtoull(*ret + 2, NULL, 10);
+		/* Nothing, or more than any line has, is left to be refused as a value. */
+		if (l->repeats < 1 || l->repeats > COLUMNS + 2)
+			return true;
+	}
+	l->repeats--;
+	*ret = l->mark;
+	*ret_n = 1;
+	return true;
+}
+
+static int read_cells(struct reading *in, struct pending *x, struct line *l)
 {
 	const char *s;
 	size_t n;
-	int rc = 0;
+	int rc = set_constants(in, x);
 
-	for (size_t i = 0; !rc && i < in->nconstants; i++)
-		rc = set_cell(in, t, &in->constants[i], in->constant_text[i].s, in->constant_text[i].n);
 	for (size_t i = 0; !rc && i < in->ncolumns; i++) {
-		struct column *c = &in->columns[i];
-
-		if (!text_next(&at, end, &s, &n))
+		if (!next_cell(l, &s, &n))
 			return wrong(in, "the line is too short");
-		if (!take_cell(in, c, s, n))
-			return wrong(in, "not so much stands above");
-		rc = set_cell(in, t, c, c->above.s, c->above.n);
+		rc = take_cell(in, &in->columns[i], s, n);
+		if (!rc)
+			set_cell(in, x, &in->columns[i]);
 	}
-	if (!rc && text_next(&at, end, &s, &n) && !(t->node && !in->ncolumns && n == 1 && *s == '.'))
+	if (!rc && next_cell(l, &s, &n) && (in->ncolumns || n != 1 || *s != '.'))
 		return wrong(in, "the line is too long");
 	return rc;
 }
 
-static int read_node_line(struct reading *in, const char *at, const char *end)
+static void await(struct reading *in, const struct pending *x)
 {
-	struct target t = {.node = graph_new_node(in->g, in->type)};
-	int rc = read_cells(in, &t, at, end);
+	if (x->fields)
+		vec_push(&in->pending, *x);
+}
+
+static int read_node_line(struct reading *in, struct line *l)
+{
+	struct pending x = {.t.node = graph_new_node(in->g, in->type)};
+	int rc = read_cells(in, &x, l);
 
 	if (rc < 0)
 		return rc;
-	vec_push(&in->nodes, graph_add_node(in->g, t.node)->index);
+	x.t.node = graph_add_node(in->g, x.t.node);
+	vec_push(&in->nodes, x.t.node->index);
+	await(in, &x);
 	return 0;
 }
 
-static int read_ends(struct reading *in, const char **at, const char *end, uint32_t ends[2])
+static int read_end(struct reading *in, int i, struct line *l, uint32_t *ret)
 {
+	uint64_t *number = &in->ends[i].number;
 	const char *s;
 	size_t n;
 
-	for (int i = 0; i < 2; i++) {
-		uint64_t number;
-
-		if (!text_next(at, end, &s, &n))
+	if (in->ends[i].course == ENDS_UP) {
+		++*number;
+	} else if (in->ends[i].course == ENDS_FREE) {
+		if (!next_cell(l, &s, &n))
 			return wrong(in, "the line is too short");
-		number = *s == '\'' ? in->ends[i] : *s == '+' ? in->ends[i] + 1 : strtoull(s, NULL, 10);
-		in->ends[i] = number;
-		if (number < 1 || number > in->nodes.n)
-			return wrong(in, "no entity with that number");
-		ends[i] = in->nodes.v[number - 1];
+		*number = *s == '\'' ? *number : *s == '+' ? *number + 1 : strtoull(s, NULL, 10);
+	}
+	if (*number < 1 || *number > in->nodes.n)
+		return wrong(in, "no entity with that number");
+	*ret = in->nodes.v[*number - 1];
+	return 0;
+}
+
+static int read_edge_line(struct reading *in, struct line *l)
+{
+	struct pending x = {0};
+	uint32_t source, target;
+	int rc = read_end(in, 0, l, &source) ?: read_end(in, 1, l, &target);
+
+	if (rc < 0)
+		return rc;
+	x.t.edge = graph_new_edge(in->g, in->type, source, target);
+	rc = read_cells(in, &x, l);
+	await(in, &x);
+	return rc ?: add_relation(in, x.t.edge);
+}
+
+/* One relation of a line that has nothing but ends. */
+static int add_ends(void *ctx, uint64_t source, uint64_t target)
+{
+	struct reading *in = ctx;
+	struct pending x = {0};
+	int rc;
+
+	if (source > in->nodes.n || target > in->nodes.n)
+		return wrong(in, "no entity with that number");
+	x.t.edge = graph_new_edge(in->g, in->type, in->nodes.v[source - 1], in->nodes.v[target - 1]);
+	rc = set_constants(in, &x);
+	await(in, &x);
+	return rc ?: add_relation(in, x.t.edge);
+}
+
+static int read_ends_line(struct reading *in, const char *s, const char *end)
+{
+	in->e->msg[0] = '\0';
+	if (!text_ends_read(s, end, add_ends, in))
+		return 0;
+	return in->e->msg[0] ? -EBADMSG : wrong(in, "no ends of relations");
+}
+
+static int add_in_order(struct reading *in, struct edge_list_of *l, uint64_t n)
+{
+	for (; n; n--, l->next++) {
+		if (l->next == l->v.n)
+			return wrong(in, "wrong order of relations");
+		if (graph_add_edge(in->g, l->v.v[l->next]) != l->v.v[l->next])
+			return wrong(in, "a relation stands there twice");
 	}
 	return 0;
 }
 
-static int read_edge_line(struct reading *in, struct edge_lists *lists, const char *at, const char *end)
+static int apply_order(struct reading *in, const char *s, const char *end)
 {
-	struct target t = {0};
-	uint32_t ends[2];
-	int rc = read_ends(in, &at, end, ends);
+	int rc = 0;
 
-	if (rc < 0)
-		return rc;
-	t.edge = graph_new_edge(in->g, in->type, ends[0], ends[1]);
-	rc = read_cells(in, &t, at, end);
-	if (rc < 0)
-		return rc;
-	if (!lists->v.n || lists->v.v[lists->v.n - 1].type != in->type)
-		vec_push(&lists->v, ((struct edge_list_of){.type = in->type}));
-	vec_push(&lists->v.v[lists->v.n - 1].v, t.edge);
-	return 0;
-}
-
-static int apply_order(struct reading *in, struct edge_lists *lists, const char *s, const char *end)
-{
-	while (s < end) {
+	while (!rc && s < end) {
 		size_t k = (size_t)(*s++ - 'A');
 		uint64_t run = 1;
 		char *after;
 
-		if (k >= lists->v.n)
+		if (k >= in->lists.n)
 			return wrong(in, "wrong order of relations");
 		if (s < end && *s >= '0' && *s <= '9') {
 			run = strtoull(s, &after, 10);
 			s = after;
 		}
-		for (; run; run--) {
-			struct edge_list_of *l = &lists->v.v[k];
-
-			if (l->next == l->v.n)
-				return wrong(in, "wrong order of relations");
-			if (graph_add_edge(in->g, l->v.v[l->next]) != l->v.v[l->next])
-				return wrong(in, "a relation stands there twice");
-			l->next++;
-		}
+		rc = add_in_order(in, &in->lists.v[k], run);
 	}
+	return rc;
+}
+
+static int derive_field(struct reading *in, struct text_deriver *v, const struct target *t, int field)
+{
+	const struct type *type = t->node ? t->node->type : t->edge->type;
+	enum text_follows follows;
+	struct value x;
+
+	follows = t->node ? text_derive_entity(v, t->node, field, &x)
+			  : text_derive_relation(v, t->edge, field, &x);
+	if (follows == FOLLOWS_UNMEASURED)
+		return 0;
+	if (follows == FOLLOWS_NOT || x.type != type->fields[field].type)
+		return wrong(in, "'=' where nothing follows");
+	if (x.type == T_STR || x.type == T_JSON) {
+		size_t n = strlen(x.str);
+
+		if (n > in->budget)
+			return wrong(in, "its values are too long in all");
+		in->budget -= n;
+	}
+	field_set(&type->fields[field], t->node ? t->node->data : t->edge->data, &x);
+	*(t->node ? &t->node->measured : &t->edge->measured) |= 1ull << field;
 	return 0;
 }
 
+/* Values that follow: numa_access last, see text_derive.h. */
 static int derive(struct reading *in)
 {
-	vec_for(&in->derived, x) {
-		const struct field *f = &x->edge->type->fields[x->field];
-		struct value v;
+	struct text_deriver *v;
+	int rc = 0;
 
-		if (!text_derive(in->g, x->edge, x->field, &v) || v.type != f->type)
-			return wrong(in, "'=' where nothing follows");
-		field_set(f, x->edge->data, &v);
-		x->edge->measured |= 1ull << x->field;
+	if (!in->pending.n)
+		return 0;
+	v = text_deriver_new(in->g, 2 * (uint64_t)TEXT_WORK_MAX);
+	for (int last = 0; last < 2; last++) {
+		vec_for(&in->pending, x) {
+			bool is_last = x->t.edge && x->t.edge->type == &numa_access_type;
+
+			for (uint64_t left = is_last == last ? x->fields : 0; !rc && left; left &= left - 1)
+				rc = derive_field(in, v, &x->t, __builtin_ctzll(left));
+		}
 	}
-	return 0;
+	text_deriver_free(v);
+	return rc;
 }
 
 static int read_witty(struct reading *in, const char *s, const char *end)
@@ -374,16 +580,17 @@ static int read_witty(struct reading *in, const char *s, const char *end)
 	return rc;
 }
 
-static int read_line(struct reading *in, struct edge_lists *lists, const char *s, const char *end)
+static int read_line(struct reading *in, const char *s, const char *end)
 {
 	size_t n = (size_t)(end - s);
+	struct line l = {.at = s, .end = end};
 
 	if (!n || *s == '#')
 		return 0;
 	if (*s == '@')
 		return read_header(in, s, end);
 	if (n > 7 && !memcmp(s, "=order ", 7))
-		return apply_order(in, lists, s + 7, end);
+		return apply_order(in, s + 7, end);
 	if (n > 5 && !memcmp(s, "=env ", 5)) {
 		in->g->meta.env = graph_strn(in->g, s + 5, n - 5);
 		return text_get_json(&in->text, s + 5, n - 5) ? 0 : wrong(in, "env is no JSON");
@@ -392,17 +599,32 @@ static int read_line(struct reading *in, struct edge_lists *lists, const char *s
 		return read_witty(in, s + 7, end);
 	if (!in->type)
 		return wrong(in, "a value before any type");
-	return in->type->kind == KIND_EDGE ? read_edge_line(in, lists, s, end) : read_node_line(in, s, end);
+	if (in->type->kind == KIND_ENTITY)
+		return read_node_line(in, &l);
+	if (!in->ncolumns && in->ends[0].course == ENDS_FREE && in->ends[1].course == ENDS_FREE)
+		return read_ends_line(in, s, end);
+	return read_edge_line(in, &l);
+}
+
+static void done(struct reading *in)
+{
+	clear_columns(in);
+	vec_for(&in->lists, l)
+		vec_done(&l->v);
+	vec_done(&in->lists);
+	vec_done(&in->pending);
+	vec_done(&in->nodes);
+	strbuf_done(&in->text);
+	free(in);
 }
 
 int graph_read_text(struct graph *g, const char *text, size_t n, const char *name, struct err *e)
 {
 	struct reading *in = mem_alloc(sizeof(*in));
-	struct edge_lists lists = {0};
 	const char *end = text + n;
 	int rc = 0;
 
-	*in = (struct reading){.g = g, .name = name, .e = e};
+	*in = (struct reading){.g = g, .name = name, .e = e, .budget = VALUES_MAX(n)};
 	if (n < 14 || memcmp(text, "# witty-text 1", 14))
 		rc = err_msg(e, -EBADMSG, "%s: no compact text of version 1", name);
 	for (const char *s = text; !rc && s < end; s++) {
@@ -410,25 +632,13 @@ int graph_read_text(struct graph *g, const char *text, size_t n, const char *nam
 
 		eol = eol ?: end;
 		in->line++;
-		rc = read_line(in, &lists, s, eol);
+		rc = read_line(in, s, eol);
 		s = eol;
 	}
 	/* Without an order, or after it: what is left, by type. */
-	vec_for(&lists.v, l) {
-		for (; !rc && l->next < l->v.n; l->next++)
-			if (graph_add_edge(g, l->v.v[l->next]) != l->v.v[l->next])
-				rc = wrong(in, "a relation stands there twice");
-		vec_done(&l->v);
-	}
+	for (size_t i = 0; !rc && i < in->lists.n; i++)
+		rc = add_in_order(in, &in->lists.v[i], in->lists.v[i].v.n - in->lists.v[i].next);
 	rc = rc ?: derive(in);
-	vec_done(&in->derived);
-	vec_done(&lists.v);
-	for (size_t i = 0; i < COLUMNS; i++) {
-		strbuf_done(&in->columns[i].above);
-		strbuf_done(&in->constant_text[i]);
-	}
-	vec_done(&in->nodes);
-	strbuf_done(&in->text);
-	free(in);
+	done(in);
 	return rc;
 }

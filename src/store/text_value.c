@@ -27,7 +27,7 @@ static bool is_literal(const char *s, size_t n)
 	return literal;
 }
 
-static bool all_plain(const char *s, size_t n)
+bool text_is_plain(const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!is_plain(s[i]))
@@ -66,13 +66,33 @@ static void add_loose(struct strbuf *b, const char *json)
 		while (*end != '"')
 			end += *end == '\\' ? 2 : 1;
 		key = end[1] == ':';
-		if (all_plain(s + 1, (size_t)(end - s - 1)) && end[-1] != '.' && !memchr(s + 1, ':', (size_t)(end - s - 1)) &&
+		if (text_is_plain(s + 1, (size_t)(end - s - 1)) && end[-1] != '.' && !memchr(s + 1, ':', (size_t)(end - s - 1)) &&
 		    (key || !is_literal(s + 1, (size_t)(end - s - 1))))
 			strbuf_addn(b, s + 1, (size_t)(end - s - 1));
 		else
 			strbuf_addn(b, s, (size_t)(end + 1 - s));
 		s = end + 1;
 	}
+}
+
+/* A map goes without its braces: its first colon says what it is. */
+static void add_json(struct strbuf *b, const char *json)
+{
+	size_t start = b->n;
+
+	add_loose(b, json);
+	/* Alone, a minus stands for no value. */
+	if (b->s[start] == '-' && !b->s[start + 1]) {
+		strbuf_addc(b, '"');
+		b->s[start] = '"';
+		b->s[start + 1] = '-';
+		strbuf_addc(b, '"');
+	}
+	if (b->s[start] != '{' || b->s[start + 1] == '}')
+		return;
+	memmove(b->s + start, b->s + start + 1, b->n - start - 1);
+	b->n -= 2;
+	b->s[b->n] = '\0';
 }
 
 void text_add_field(struct strbuf *b, const struct field *f, const uint64_t *data)
@@ -90,7 +110,7 @@ void text_add_field(struct strbuf *b, const struct field *f, const uint64_t *dat
 		text_add_str(b, v.str);
 		break;
 	case T_JSON:
-		add_loose(b, v.str);
+		add_json(b, v.str);
 		break;
 	case T_REF:
 		strbuf_add_u64(b, (uint64_t)v.ref + 1);
@@ -102,136 +122,6 @@ void text_add_field(struct strbuf *b, const struct field *f, const uint64_t *dat
 		strbuf_add_i64(b, v.i64);
 		break;
 	}
-}
-
-/* Visit the members of a flat map. @return false when it is none */
-static bool each_member(const char *json,
-			bool (*member)(void *ctx, size_t i, const char *key, int token, const char *text),
-			void *ctx)
-{
-	struct json_reader *r = json_reader_new_mem(json, strlen(json), "", NULL);
-	bool good = false;
-	struct err e;
-	char key[128];
-	int token;
-
-	if (json_next(r, &e) == JSON_OBJECT) {
-		size_t i = 0;
-
-		while ((token = json_next(r, &e)) == JSON_KEY) {
-			size_t n;
-			const char *k = json_text(r, &n);
-
-			if (n >= sizeof(key) || strlen(k) != n)
-				break;
-			memcpy(key, k, n + 1);
-			token = json_next(r, &e);
-			if (token < JSON_STRING || !member(ctx, i++, key, token, json_text(r, NULL)))
-				break;
-		}
-		good = token == JSON_OBJECT_END;
-	}
-	json_reader_free(r);
-	return good;
-}
-
-static bool see_member(void *ctx, size_t i, const char *key, int token, const char *text)
-{
-	struct text_group_plan *p = ctx;
-	const char *blank = strchr(text, ' ');
-	const char *suffix = token != JSON_STRING ? NULL : blank ? blank : "";
-
-	if (token == JSON_NULL || token == JSON_TRUE || token == JSON_FALSE || strpbrk(key, "$,{} \"\\"))
-		return false;
-	if (!p->seen) {
-		vec_push(&p->names, mem_strdup(key));
-		vec_push(&p->suffixes, suffix ? mem_strdup(suffix) : NULL);
-		return !suffix || !strpbrk(suffix, "$,{}\"\\");
-	}
-	if (i >= p->names.n || strcmp(p->names.v[i], key) || !p->suffixes.v[i] != !suffix)
-		return false;
-	if (suffix && strcmp(p->suffixes.v[i], suffix))
-		p->suffixes.v[i][0] = '\0';
-	return true;
-}
-
-static bool count_member(void *ctx, size_t i, const char *key, int token, const char *text)
-{
-	(void)key;
-	(void)token;
-	(void)text;
-	*(size_t *)ctx = i + 1;
-	return true;
-}
-
-void text_group_see(struct text_group_plan *p, const char *json)
-{
-	size_t n = 0;
-
-	if (p->failed)
-		return;
-	p->failed = !each_member(json, see_member, p) || !each_member(json, count_member, &n) ||
-		    n != p->names.n;
-	p->seen = true;
-}
-
-char *text_group_done(struct text_group_plan *p)
-{
-	struct strbuf b = {0};
-
-	strbuf_addc(&b, '{');
-	for (size_t i = 0; i < p->names.n; i++) {
-		strbuf_addf(&b, "%s%s", i ? "," : "", p->names.v[i]);
-		if (p->suffixes.v[i])
-			strbuf_addf(&b, "$%s", p->suffixes.v[i]);
-	}
-	strbuf_addc(&b, '}');
-	if (p->failed || p->names.n < 3)
-		strbuf_done(&b);
-	for (size_t i = 0; i < p->names.n; i++) {
-		free(p->names.v[i]);
-		free(p->suffixes.v[i]);
-	}
-	vec_done(&p->names);
-	vec_done(&p->suffixes);
-	return b.s;
-}
-
-struct grouping {
-	struct strbuf *b;
-	const char *at; /* in the header */
-};
-
-static bool add_member(void *ctx, size_t i, const char *key, int token, const char *text)
-{
-	struct grouping *g = ctx;
-	size_t n = strlen(text), len = strcspn(g->at, ",}");
-	const char *dollar = memchr(g->at, '$', len);
-
-	(void)key;
-	(void)token;
-	if (i)
-		strbuf_addc(g->b, ',');
-	if (dollar) {
-		n -= (size_t)(g->at + len - dollar - 1);
-		if (all_plain(text, n))
-			strbuf_addn(g->b, text, n);
-		else
-			json_quote(g->b, text, n, 0);
-	} else {
-		strbuf_addn(g->b, text, n);
-	}
-	g->at += len + 1;
-	return true;
-}
-
-void text_add_group(struct strbuf *b, const char *group, const char *json)
-{
-	struct grouping g = {b, group + 1};
-
-	strbuf_addc(b, '[');
-	each_member(json, add_member, &g);
-	strbuf_addc(b, ']');
 }
 
 bool text_next(const char **at, const char *end, const char **ret, size_t *ret_n)
@@ -282,7 +172,7 @@ bool text_get_str(struct strbuf *out, const char *s, size_t n)
 	return good;
 }
 
-static bool is_json(const char *s, size_t n)
+bool text_is_json(const char *s, size_t n)
 {
 	struct json_reader *r = json_reader_new_mem(s, n, "", NULL);
 	struct err e;
@@ -293,9 +183,29 @@ static bool is_json(const char *s, size_t n)
 	return good;
 }
 
+/* Whether the first member of a map stands there, without the brace. */
+static bool is_bare_map(const char *s, size_t n)
+{
+	size_t i = 0;
+
+	if (n && *s == '"') {
+		for (i = 1; i < n && s[i] != '"'; i++)
+			i += s[i] == '\\';
+		i++;
+	} else {
+		while (i < n && is_plain(s[i]) && s[i] != ':')
+			i++;
+	}
+	return i && i < n && s[i] == ':';
+}
+
 bool text_get_json(struct strbuf *out, const char *s, size_t n)
 {
+	bool bare_map = is_bare_map(s, n);
+
 	strbuf_clear(out);
+	if (bare_map)
+		strbuf_addc(out, '{');
 	for (size_t i = 0; i < n;) {
 		size_t len = 0;
 
@@ -319,45 +229,7 @@ bool text_get_json(struct strbuf *out, const char *s, size_t n)
 			json_quote(out, s + i, len, 0);
 		i += len;
 	}
-	return is_json(strbuf_str(out), out->n);
-}
-
-bool text_get_group(struct strbuf *out, const char *group, size_t ngroup, const char *s, size_t n)
-{
-	const char *g = group + 1, *gend = group + ngroup - 1, *at = s + 1, *end = s + n - 1;
-	struct strbuf text = {0};
-	bool good = n >= 2 && s[0] == '[' && end[0] == ']';
-
-	strbuf_clear(out);
-	strbuf_addc(out, '{');
-	while (good && g < gend) {
-		size_t len = strcspn(g, ",}"), vlen = 0;
-		const char *dollar = memchr(g, '$', len);
-
-		if (at < end && *at == '"') {
-			for (vlen = 1; at + vlen < end && at[vlen] != '"'; vlen++)
-				vlen += at[vlen] == '\\';
-			vlen++;
-		}
-		while (at + vlen < end && at[vlen] != ',')
-			vlen++;
-		if (at + vlen > end)
-			break;
-		if (out->n > 1)
-			strbuf_addc(out, ',');
-		json_quote(out, g, dollar ? (size_t)(dollar - g) : len, 0);
-		strbuf_addc(out, ':');
-		if (dollar) {
-			good = text_get_str(&text, at, vlen);
-			strbuf_addn(&text, dollar + 1, (size_t)(g + len - dollar - 1));
-			json_quote(out, strbuf_str(&text), text.n, 0);
-		} else {
-			strbuf_addn(out, at, vlen);
-		}
-		at += vlen + 1;
-		g += len + 1;
-	}
-	strbuf_addc(out, '}');
-	strbuf_done(&text);
-	return good && g >= gend && is_json(out->s, out->n);
+	if (bare_map)
+		strbuf_addc(out, '}');
+	return text_is_json(strbuf_str(out), out->n);
 }

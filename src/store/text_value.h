@@ -10,17 +10,8 @@ void text_add_str(struct strbuf *b, const char *s);
 /** A measured field; references as node numbers from 1. */
 void text_add_field(struct strbuf *b, const struct field *f, const uint64_t *data);
 
-/** Keys and common suffixes of values that all maps of a column share. Zeroed: nothing seen. */
-struct text_group_plan {
-	struct strbuf keys; /* `"key":` … as in the first map */
-	VEC(char *) names, suffixes;
-	bool seen, failed;
-};
-void text_group_see(struct text_group_plan *p, const char *json);
-/** @return `{key suffix|…}` for the header, freed by the caller; NULL: the maps differ, or are small */
-char *text_group_done(struct text_group_plan *p);
-/** The values of one map under that header: `[v v …]`. */
-void text_add_group(struct strbuf *b, const char *group, const char *json);
+/** Nothing but characters that need no quotes within maps and lists, and not empty. */
+bool text_is_plain(const char *s, size_t n);
 
 /**
  * Take the next value off a line. Bare texts end at a blank; quotes, brackets and braces nest.
@@ -31,4 +22,5 @@ bool text_next(const char **at, const char *end, const char **ret, size_t *ret_n
 bool text_get_str(struct strbuf *out, const char *s, size_t n);
 /** Maps and lists back to JSON. @return false when malformed */
 bool text_get_json(struct strbuf *out, const char *s, size_t n);
-bool text_get_group(struct strbuf *out, const char *group, size_t ngroup, const char *s, size_t n);
+/** One JSON value and nothing else. */
+bool text_is_json(const char *s, size_t n);
