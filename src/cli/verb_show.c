@@ -94,6 +94,8 @@ static void render(struct view_args *a, struct graph *g, uint32_t node, struct s
 		a->json ? render_edges_json(g, &a->selection, &w) : render_edges_text(g, &a->selection, b);
 	else if (!strcmp(a->what, "flows"))
 		a->json ? render_flows_json(g, &a->selection, &w) : render_flows_text(g, &a->selection, b);
+	else if (!strcmp(a->what, "shared-memory"))
+		a->json ? render_shared_json(g, &a->selection, &w) : render_shared_text(g, &a->selection, b);
 	else if (!strcmp(a->what, "report"))
 		a->json ? render_report_json(g, &a->selection, &w) : render_report_text(g, &a->selection, b);
 	else
@@ -212,7 +214,9 @@ static int parse(struct view_args *a, int argc, char **argv)
 
 static int run_show(int argc, char **argv)
 {
-	static const char *const whats[] = {"summary", "entities", "edges", "flows", "entity", "neighbors"};
+	static const char *const whats[] = {"summary", "entities", "edges", "flows", "shared-memory",
+					    "entity", "neighbors"};
+	const size_t n = sizeof(whats) / sizeof(whats[0]);
 	struct view_args a = {.verb = &verb_show, .hops = 1, .what = "summary"};
 	int rc = parse(&a, argc, argv);
 	size_t i = 0;
@@ -225,11 +229,11 @@ static int run_show(int argc, char **argv)
 	a.file = argv[optind++];
 	if (optind < argc)
 		a.what = argv[optind++];
-	while (i < 6 && strcmp(a.what, whats[i]))
+	while (i < n && strcmp(a.what, whats[i]))
 		i++;
-	if (i == 6)
+	if (i == n)
 		return usage_error(&verb_show, "cannot show '%s'", a.what);
-	wants_id = i >= 4;
+	wants_id = !strcmp(a.what, "entity") || !strcmp(a.what, "neighbors");
 	if (wants_id && optind < argc)
 		a.id = argv[optind++];
 	if (wants_id && !a.id)
@@ -254,7 +258,7 @@ static int run_report(int argc, char **argv)
 
 const struct verb verb_show = {
 	.name = "show",
-	.usage = "FILE [summary|entities|edges|flows|entity ID|neighbors ID] [OPTION]...",
+	.usage = "FILE [summary|entities|edges|flows|shared-memory|entity ID|neighbors ID] [OPTION]...",
 	.summary = "Show what a recording or graph file holds",
 	.help = "  -f, --format FORMAT   text (default) or json\n"
 		"  -t, --type TYPE       only entities or edges of this type\n"

@@ -14,6 +14,8 @@ void render_entities_json(struct graph *g, const struct selection *s, struct jso
 void render_edges_json(struct graph *g, const struct selection *s, struct json_writer *w);
 /** Flows from sender to receiver, largest first. */
 void render_flows_json(struct graph *g, const struct selection *s, struct json_writer *w);
+/** Shared memory objects, those that data can go through first. */
+void render_shared_json(struct graph *g, const struct selection *s, struct json_writer *w);
 /** @param entities,edges counts by type number, [n_entity_types] and [n_edge_types] */
 void render_summary_json(struct graph *g, const uint64_t *entities, const uint64_t *edges,
 			 struct json_writer *w);
@@ -24,6 +26,9 @@ void render_entity_json(struct graph *g, uint32_t node, struct json_writer *w);
 void render_entities_text(struct graph *g, const struct selection *s, struct strbuf *b);
 void render_edges_text(struct graph *g, const struct selection *s, struct strbuf *b);
 void render_flows_text(struct graph *g, const struct selection *s, struct strbuf *b);
+void render_shared_text(struct graph *g, const struct selection *s, struct strbuf *b);
+/** Only those that data can go through. */
+void render_shared_paths_text(struct graph *g, const struct selection *s, struct strbuf *b);
 void render_summary_text(struct graph *g, const uint64_t *entities, const uint64_t *edges,
 			 struct strbuf *b);
 void render_entity_text(struct graph *g, uint32_t node, struct strbuf *b);

@@ -39,8 +39,8 @@ static void write_value(struct graph *g, const struct field *f, const uint64_t *
 	}
 }
 
-static void write_fields(struct graph *g, const struct type *t, uint64_t measured, const uint64_t *data,
-			 struct json_writer *w)
+void json_fields(struct graph *g, const struct type *t, uint64_t measured, const uint64_t *data,
+		 struct json_writer *w)
 {
 	for (int i = 0; i < t->nfields; i++) {
 		json_write_key(w, t->fields[i].name);
@@ -51,13 +51,13 @@ static void write_fields(struct graph *g, const struct type *t, uint64_t measure
 	}
 }
 
-static void write_entity(struct graph *g, const struct node *n, struct json_writer *w)
+void json_entity(struct graph *g, const struct node *n, struct json_writer *w)
 {
 	json_write_object(w);
 	json_key_str(w, "id", graph_node_id(g, n->index));
 	json_key_str(w, "type", n->type->name);
 	json_key_str(w, "namespace", n->ns);
-	write_fields(g, n->type, n->measured, n->data, w);
+	json_fields(g, n->type, n->measured, n->data, w);
 	json_write_object_end(w);
 }
 
@@ -67,7 +67,7 @@ static void write_edge(struct graph *g, const struct edge *d, struct json_writer
 	json_key_str(w, "type", d->type->name);
 	json_key_str(w, "source", graph_node_id(g, d->source));
 	json_key_str(w, "target", graph_node_id(g, d->target));
-	write_fields(g, d->type, d->measured, d->data, w);
+	json_fields(g, d->type, d->measured, d->data, w);
 	json_write_object_end(w);
 }
 
@@ -78,7 +78,7 @@ void render_entities_json(struct graph *g, const struct selection *s, struct jso
 	json_write_array(w);
 	vec_for(&g->nodes, it)
 		if ((!s->type || s->type == (*it)->type) && (!s->limit || n++ < s->limit))
-			write_entity(g, *it, w);
+			json_entity(g, *it, w);
 	json_write_array_end(w);
 }
 
@@ -99,7 +99,7 @@ void render_entity_json(struct graph *g, uint32_t node, struct json_writer *w)
 
 	json_write_object(w);
 	json_write_key(w, "entity");
-	write_entity(g, g->nodes.v[node], w);
+	json_entity(g, g->nodes.v[node], w);
 	json_write_key(w, "out");
 	json_write_array(w);
 	for (size_t i = 0; i < out.n; i++)
@@ -145,7 +145,7 @@ static void write_flow(struct graph *g, const struct edge *d, struct json_writer
 	json_end(g, d->source, w);
 	json_write_key(w, "target");
 	json_end(g, d->target, w);
-	write_fields(g, d->type, d->measured, d->data, w);
+	json_fields(g, d->type, d->measured, d->data, w);
 	json_write_key(w, "rate_bps");
 	if (window)
 		json_write_f64(w, (double)bytes * 1e9 / (double)window);
@@ -250,7 +250,7 @@ static void write_busy_threads(struct graph *g, const struct selection *s, struc
 	threads_by_time(g, &list);
 	json_write_array(w);
 	for (size_t i = 0; i < list.v.n && i < (s->limit ? s->limit : 50); i++)
-		write_entity(g, g->nodes.v[list.v.v[i]], w);
+		json_entity(g, g->nodes.v[list.v.v[i]], w);
 	json_write_array_end(w);
 	vec_done(&list.v);
 }
@@ -269,6 +269,8 @@ void render_report_json(struct graph *g, const struct selection *s, struct json_
 	render_entities_json(g, &processes, w);
 	json_write_key(w, "flows");
 	render_flows_json(g, s, w);
+	json_write_key(w, "shared_memory");
+	render_shared_json(g, s, w);
 	json_write_key(w, "busiest_threads");
 	write_busy_threads(g, s, w);
 	json_write_object_end(w);

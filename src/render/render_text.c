@@ -381,6 +381,7 @@ static void add_threads(struct graph *g, const struct selection *s, struct strbu
 void render_report_text(struct graph *g, const struct selection *s, struct strbuf *b)
 {
 	struct selection flows = {.limit = s->limit ? s->limit : 30};
+	struct selection shared = {.limit = s->limit ? s->limit : 20};
 
 	add_host(g, b);
 	add_about(g, b);
@@ -390,6 +391,8 @@ void render_report_text(struct graph *g, const struct selection *s, struct strbu
 	add_processes(g, b);
 	strbuf_add(b, "\nFLOWS between processes, largest first\n");
 	render_flows_text(g, &flows, b);
+	strbuf_add(b, "\nSHARED MEMORY that several processes map, largest first\n");
+	render_shared_paths_text(g, &shared, b);
 	strbuf_add(b, "\nBUSIEST THREADS\n");
 	add_threads(g, s, b);
 }

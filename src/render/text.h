@@ -21,3 +21,8 @@ void text_omitted(struct strbuf *b, uint64_t shown, uint64_t all);
 void json_key_str(struct json_writer *w, const char *key, const char *s);
 /** {"id", "pid", "name"} of a process, or of an endpoint outside. */
 void json_end(struct graph *g, uint32_t node, struct json_writer *w);
+/** One member for each field of the type; null when it is not measured. */
+void json_fields(struct graph *g, const struct type *t, uint64_t measured, const uint64_t *data,
+		 struct json_writer *w);
+/** An entity with its id and all its fields. */
+void json_entity(struct graph *g, const struct node *n, struct json_writer *w);
