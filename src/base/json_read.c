@@ -638,8 +638,9 @@ const char *json_text(const struct json_reader *r, size_t *ret_n)
 
 bool json_is(const struct json_reader *r, const char *s)
 {
-	return (r->token == JSON_KEY || r->token == JSON_STRING) && r->text_n == strlen(s) &&
-	       !memcmp(r->text, s, r->text_n);
+	/* Most comparisons end at the first byte. */
+	return r->text[0] == s[0] && (r->token == JSON_KEY || r->token == JSON_STRING) &&
+	       r->text_n == strlen(s) && !memcmp(r->text, s, r->text_n);
 }
 
 int json_refuse(struct json_reader *r, struct err *e, const char *reason, ...)

@@ -19,7 +19,9 @@ struct reading {
 	const char *last_ns;
 	struct { const char *s; size_t n; } recent[64]; /* texts by field: neighbours often repeat them */
 	struct strbuf extra; /* of the entity or edge at hand: `"key":value,…` */
-	struct repeats *repeats; /* of entities; what they did is done, until one is rewritten */
+	struct repeats *entities; /* by index; what their text did is done, until one is rewritten */
+	struct repeats *values;	  /* objects that are a T_JSON, by index in value_texts */
+	VEC(const char *) value_texts; /* interned */
 };
 
 /* The part of an entity or edge that decoding needs. */
@@ -88,6 +90,29 @@ static int read_number(struct reading *in, const struct field *f, struct value *
 	return 0;
 }
 
+/* @param ret interned compact JSON */
+static int read_json(struct reading *in, int token, const char **ret)
+{
+	struct repeat_mark mark;
+	uint32_t i;
+	int rc;
+
+	if (token == JSON_OBJECT && repeats_pass(in->values, in->r, 0, &i, &mark)) {
+		*ret = in->value_texts.v[i];
+		return 0;
+	}
+	strbuf_clear(&in->raw);
+	rc = json_copy(in->r, token, &in->raw, in->e);
+	if (rc < 0)
+		return rc;
+	*ret = graph_strn(in->g, in->raw.s, in->raw.n);
+	if (token == JSON_OBJECT) {
+		vec_push(&in->value_texts, *ret);
+		repeats_keep(in->values, in->r, 0, (uint32_t)in->value_texts.n - 1, &mark);
+	}
+	return 0;
+}
+
 /* 1: a value, 0: absent, < 0: error */
 static int read_value(struct reading *in, const struct field *f, int token, struct value *v)
 {
@@ -97,15 +122,10 @@ static int read_value(struct reading *in, const struct field *f, int token, stru
 
 	v->type = f->type;
 	if (f->type == T_JSON) {
-		strbuf_clear(&in->raw);
-		rc = json_copy(in->r, token, &in->raw, in->e);
+		rc = read_json(in, token, &v->str);
 		if (rc < 0)
 			return rc;
-		if (!strcmp(in->raw.s, "null") ||
-		    (f->old_absent && !strcmp(in->raw.s, f->old_absent)))
-			return 0;
-		v->str = graph_strn(in->g, in->raw.s, in->raw.n);
-		return 1;
+		return strcmp(v->str, "null") && (!f->old_absent || strcmp(v->str, f->old_absent));
 	}
 	if (is_absent(f, token, s, n))
 		return 0;
@@ -327,11 +347,11 @@ static int read_node(struct reading *in, uint32_t *ret)
 	struct repeat_mark mark;
 	int rc;
 
-	if (repeats_pass(in->repeats, in->r, in->g->rewrites, ret, &mark))
+	if (repeats_pass(in->entities, in->r, in->g->rewrites, ret, &mark))
 		return 0;
 	rc = read_new_node(in, ret);
 	if (!rc)
-		repeats_keep(in->repeats, in->r, in->g->rewrites, *ret, &mark);
+		repeats_keep(in->entities, in->r, in->g->rewrites, *ret, &mark);
 	return rc;
 }
 
@@ -477,7 +497,8 @@ int graph_read_json(struct graph *g, struct json_reader *r, struct err *e)
 		return token;
 	if (token != JSON_OBJECT)
 		return json_refuse(r, e, "no graph: the document is no object");
-	in.repeats = repeats_new();
+	in.entities = repeats_new();
+	in.values = repeats_new();
 	rc = read_graph(&in, 0, &seen);
 	if (!rc && seen != 3)
 		rc = json_refuse(r, e, "no graph: \"nodes\" and \"edges\" are needed");
@@ -485,7 +506,9 @@ int graph_read_json(struct graph *g, struct json_reader *r, struct err *e)
 		token = json_next(r, e);
 		rc = token < 0 ? token : 0;
 	}
-	repeats_free(in.repeats);
+	repeats_free(in.entities);
+	repeats_free(in.values);
+	vec_done(&in.value_texts);
 	strbuf_done(&in.raw);
 	strbuf_done(&in.extra);
 	return rc;

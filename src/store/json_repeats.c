@@ -10,6 +10,7 @@
 
 #define SLOTS	   1024U       /* the relations of an entity often stand close together */
 #define OBJECT_MAX (8U << 10) /* bytes of an object */
+#define HASHED_BYTES 256U
 
 struct repeat {
 	uint64_t hash, era;
@@ -39,21 +40,27 @@ void repeats_free(struct repeats *t)
 	free(t);
 }
 
-/* Of four lanes, because each multiplication waits for the one before in its lane. */
+static void hash_add(uint64_t lane[4], const char *s, size_t n)
+{
+	uint64_t word[4] = {0};
+
+	memcpy(word, s, n);
+	for (int k = 0; k < 4; k++)
+		lane[k] = (lane[k] ^ word[k]) * 0x9e3779b97f4a7c15ULL;
+}
+
+/*
+ * Of the length and the first bytes: what tells entities apart stands there. Four lanes, because
+ * each multiplication waits for the one before it in its lane.
+ */
 static uint64_t hash_text(const char *s, size_t n)
 {
-	uint64_t lane[4] = {n, 1, 2, 3}, word[4];
+	uint64_t lane[4] = {n, 1, 2, 3};
+	size_t left = n < HASHED_BYTES ? n : HASHED_BYTES;
 
-	for (bool more = true; more;) {
-		more = n > sizeof(word);
-		if (!more)
-			memset(word, 0, sizeof(word));
-		memcpy(word, s, more ? sizeof(word) : n);
-		for (int k = 0; k < 4; k++)
-			lane[k] = (lane[k] ^ word[k]) * 0x9e3779b97f4a7c15ULL;
-		s += sizeof(word);
-		n -= more ? sizeof(word) : n;
-	}
+	for (; left >= 32; s += 32, left -= 32)
+		hash_add(lane, s, 32);
+	hash_add(lane, s, left);
 	return hash_pair(hash_pair(lane[0], lane[1]), hash_pair(lane[2], lane[3]));
 }
 

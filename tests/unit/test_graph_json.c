@@ -194,12 +194,46 @@ static void add_blanks(struct strbuf *b, unsigned n)
 		strbuf_addc(b, ' ');
 }
 
+TEST(a_map_is_the_same_in_every_entity_that_has_it)
+{
+#define NUMA(id, map) "{\"entity_type\":\"NumaEntity\",\"numa_id\":" id ",\"mem_info\":" map "}"
+	static const char text[] = HEAD EDGE(NUMA("0", "{ \"a}\" : 1 }")) ","
+		EDGE(NUMA("1", "{ \"a}\" : 1 }")) "," EDGE(NUMA("2", "{ \"a}\" : 2 }")) ","
+		EDGE(NUMA("3", "{ \"a}\" : 1 }")) "," EDGE(NUMA("4", "{ }")) ","
+		EDGE(NUMA("5", "{ }")) "," EDGE(NUMA("6", "{\"a}\":1}")) TAIL;
+	static const char *const expect[] = {"{\"a}\":1}", "{\"a}\":1}", "{\"a}\":2}",
+					     "{\"a}\":1}", NULL, NULL, "{\"a}\":1}"};
+	struct graph g;
+
+	read_good(&g, text, 0);
+	for (unsigned i = 0; i < 7; i++) {
+		char id[16];
+		const struct node *n;
+
+		snprintf(id, sizeof(id), "numa:%u", i);
+		assert_true(graph_find(&g, id) != NODE_NONE);
+		n = g.nodes.v[graph_find(&g, id)];
+		assert_int_equal(HAS(numa, n, mem_info), expect[i] != NULL);
+		if (expect[i])
+			assert_string_equal(GET(numa, n, mem_info), expect[i]);
+	}
+	graph_done(&g);
+#undef NUMA
+}
+
 /* @param blanks differ from one repetition to the next, so that none is recognised; 0: none */
 static void add_entity(struct strbuf *b, uint64_t pick, unsigned blanks)
 {
 	unsigned pid = pick % 5, name = pick >> 8 & 3, tid = pick >> 16 & 3;
 	bool is_thread = pick >> 24 & 1, has_name = pick >> 25 & 1;
 
+	if (pick >> 26 & 1) {
+		strbuf_addf(b, "{\"entity_type\":\"NumaEntity\",\"numa_id\":%u,\"mem_info\":{", tid);
+		strbuf_addf(b, "\"a{\":\"%s\"", name & 1 ? "}" : "\\\"{");
+		add_blanks(b, blanks);
+		strbuf_add(b, "}}");
+		return;
+	}
 	if (is_thread) {
 		strbuf_addf(b, "{\"entity_type\":\"ThreadEntity\",\"tid\":%u,\"x{\":%u,", tid, name);
 		strbuf_add(b, "\"process\":");
@@ -279,6 +313,7 @@ int main(void)
 		cmocka_unit_test(errors_behind_repetitions_name_their_line),
 		cmocka_unit_test(a_repetition_may_still_be_nested_too_deep),
 		cmocka_unit_test(an_entity_inside_another_is_not_mistaken_for_it),
+		cmocka_unit_test(a_map_is_the_same_in_every_entity_that_has_it),
 		cmocka_unit_test(recognised_or_not_makes_no_difference),
 	};
 
