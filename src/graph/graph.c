@@ -499,7 +499,7 @@ void graph_add_cost(struct graph *g, const char *name, const char *unit, double 
 	c->value = value;
 }
 
-static void id_text(struct strbuf *b, const struct node *n)
+void graph_id_base(struct strbuf *b, const struct node *n)
 {
 	strbuf_clear(b);
 	strbuf_add(b, n->type->name);
@@ -544,7 +544,7 @@ static void ids_make(struct graph *g)
 	for (; p->ids_of < g->nodes.n; p->ids_of++) {
 		size_t base;
 
-		id_text(&b, g->nodes.v[p->ids_of]);
+		graph_id_base(&b, g->nodes.v[p->ids_of]);
 		base = b.n;
 		for (unsigned k = 2; id_lookup(g, b.s) != SIZE_MAX; k++) {
 			b.n = base;

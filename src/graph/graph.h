@@ -2,6 +2,7 @@
 
 #include "arena.h"
 #include "model.h"
+#include "strbuf.h"
 #include "vec.h"
 
 #define NODE_NONE UINT32_MAX
@@ -130,6 +131,9 @@ static inline struct edge *graph_link(struct graph *g, const struct type *t, uin
  */
 const char *graph_node_id(struct graph *g, uint32_t node);
 
+/** Write into @p b the id that the node has when no other of the graph has the same one. */
+void graph_id_base(struct strbuf *b, const struct node *n);
+
 /** @return index of the node with that id, or NODE_NONE */
 uint32_t graph_find(struct graph *g, const char *id);
 
@@ -172,3 +176,13 @@ void field_set(const struct field *f, uint64_t *data, const struct value *v);
  */
 void graph_merge(struct graph *into, const struct graph *from, uint32_t *ret_nodes,
 		 uint32_t *ret_edges);
+
+/**
+ * As graph_merge(), for some of them. What a wanted node refers to, and the ends of a wanted edge, are
+ * taken too.
+ *
+ * @param nodes,edges [from->nodes.n], [from->edges.n] which ones are wanted
+ * @param ret_nodes,ret_edges NODE_NONE for those that were not taken
+ */
+void graph_merge_some(struct graph *into, const struct graph *from, const bool *nodes, const bool *edges,
+		      uint32_t *ret_nodes, uint32_t *ret_edges);

@@ -39,28 +39,44 @@ static uint32_t copy_node(struct graph *into, const struct graph *from, const st
 	return nodes[n->index] = graph_add_node(into, d)->index;
 }
 
+static uint32_t copy_edge(struct graph *into, const struct graph *from, const struct edge *x,
+			  uint32_t *nodes)
+{
+	uint32_t source = copy_node(into, from, from->nodes.v[x->source], nodes);
+	uint32_t target = copy_node(into, from, from->nodes.v[x->target], nodes);
+	struct edge *d = graph_new_edge(into, x->type, source, target);
+
+	d->extra = x->extra ? graph_str(into, x->extra) : NULL;
+	d->has_weight = x->has_weight;
+	d->weight = x->weight;
+	d->measured = x->measured;
+	copy_fields(into, x->type, x->measured, d->data, x->data, nodes);
+	return graph_add_edge(into, d)->index;
+}
+
+void graph_merge_some(struct graph *into, const struct graph *from, const bool *nodes, const bool *edges,
+		      uint32_t *ret_nodes, uint32_t *ret_edges)
+{
+	for (size_t i = 0; i < from->nodes.n; i++)
+		ret_nodes[i] = NODE_NONE;
+	for (size_t i = 0; i < from->nodes.n; i++)
+		if (!nodes || nodes[i])
+			copy_node(into, from, from->nodes.v[i], ret_nodes);
+	for (size_t i = 0; i < from->edges.n; i++) {
+		uint32_t index = NODE_NONE;
+
+		if (!edges || edges[i])
+			index = copy_edge(into, from, from->edges.v[i], ret_nodes);
+		if (ret_edges)
+			ret_edges[i] = index;
+	}
+}
+
 void graph_merge(struct graph *into, const struct graph *from, uint32_t *ret_nodes,
 		 uint32_t *ret_edges)
 {
 	uint32_t *own = ret_nodes ? NULL : mem_alloc((from->nodes.n + 1) * sizeof(*own));
-	uint32_t *nodes = ret_nodes ? ret_nodes : own;
 
-	for (size_t i = 0; i < from->nodes.n; i++)
-		nodes[i] = NODE_NONE;
-	for (size_t i = 0; i < from->nodes.n; i++)
-		copy_node(into, from, from->nodes.v[i], nodes);
-	for (size_t i = 0; i < from->edges.n; i++) {
-		const struct edge *x = from->edges.v[i];
-		struct edge *d = graph_new_edge(into, x->type, nodes[x->source], nodes[x->target]);
-
-		d->extra = x->extra ? graph_str(into, x->extra) : NULL;
-		d->has_weight = x->has_weight;
-		d->weight = x->weight;
-		d->measured = x->measured;
-		copy_fields(into, x->type, x->measured, d->data, x->data, nodes);
-		d = graph_add_edge(into, d);
-		if (ret_edges)
-			ret_edges[i] = d->index;
-	}
+	graph_merge_some(into, from, NULL, NULL, ret_nodes ?: own, ret_edges);
 	free(own);
 }

@@ -11,15 +11,17 @@
 
 #include "db.h"
 #include "idmap.h"
+#include "recent.h"
 
 struct recording {
 	sqlite3 *db;
 	char *path;
-	struct graph all; /* totals so far: what the rows of entities and relations show */
-	sqlite3_stmt *node_head, *edge_head, *interval;
+	struct recent recent; /* totals so far: what the rows of entities and relations show */
+	sqlite3_stmt *node_extra, *edge_head, *interval;
 	sqlite3_stmt **node_row, **edge_row, **node_series, **edge_series; /* by type, made when needed */
-	VEC(uint64_t) node_stamp, edge_stamp; /* hash of the row as it was last written */
 	uint64_t intervals;
+	uint64_t *counts;	/* entities by type, then relations by type */
+	bool counted;		/* counts changed since they were written */
 };
 
 static const char schema[] =
@@ -153,10 +155,11 @@ int recording_create(struct recording **ret, const char *path, bool force, struc
 		return err_set(e, -errno, "create recording '%s'", path);
 	close(fd);
 	r = mem_alloc(sizeof(*r));
-	graph_init(&r->all);
+	recent_init(&r->recent);
 	r->path = mem_strdup(path);
 	r->node_row = mem_alloc(n_entity_types * sizeof(void *));
 	r->edge_row = mem_alloc(n_edge_types * sizeof(void *));
+	r->counts = mem_alloc((n_entity_types + n_edge_types) * sizeof(*r->counts));
 	r->node_series = mem_alloc(n_entity_types * sizeof(void *));
 	r->edge_series = mem_alloc(n_edge_types * sizeof(void *));
 	snprintf(pragma, sizeof(pragma),
@@ -170,6 +173,7 @@ int recording_create(struct recording **ret, const char *path, bool force, struc
 		unlink(path);
 		return rc;
 	}
+	r->recent.db = r->db;
 	*ret = r;
 	return 0;
 }
@@ -205,7 +209,8 @@ static sqlite3_stmt *row_statement(struct recording *r, const struct type *t, bo
 	return all[t->number];
 }
 
-static void bind_value(sqlite3_stmt *s, int at, const struct field *f, const uint64_t *data)
+static void bind_value(struct recording *r, sqlite3_stmt *s, int at, const struct field *f,
+		       const uint64_t *data)
 {
 	struct value v = field_get(f, data);
 
@@ -221,7 +226,7 @@ static void bind_value(sqlite3_stmt *s, int at, const struct field *f, const uin
 		sqlite3_bind_text(s, at, v.str, -1, SQLITE_STATIC);
 		break;
 	case T_REF:
-		sqlite3_bind_int64(s, at, (int64_t)v.ref + 1);
+		sqlite3_bind_int64(s, at, r->recent.nodes.v[v.ref].num);
 		break;
 	default:
 		sqlite3_bind_int64(s, at, v.i64);
@@ -238,47 +243,37 @@ static int step(sqlite3_stmt *s)
 }
 
 /* Most of what an interval names is as it was: a row is written again only when it changed. */
-static bool is_written(struct recording *r, const struct type *t, uint64_t measured,
-		       const uint64_t *data, uint32_t index)
+static bool is_written(const struct type *t, uint64_t measured, const uint64_t *data, struct row *row)
 {
-	/* Texts are interned in r->all: equal ones have equal addresses. */
-	uint64_t stamp = hash_bytes(data, t->size, measured) | 1, *last;
+	/* Texts are interned in the graph: equal ones have equal addresses. */
+	uint64_t stamp = hash_bytes(data, t->size, measured) | 1;
 
-	if (t->kind == KIND_EDGE) {
-		while (r->edge_stamp.n <= index)
-			vec_add(&r->edge_stamp);
-		last = &r->edge_stamp.v[index];
-	} else {
-		while (r->node_stamp.n <= index)
-			vec_add(&r->node_stamp);
-		last = &r->node_stamp.v[index];
-	}
-	if (*last == stamp)
+	if (row->stamp == stamp)
 		return true;
-	*last = stamp;
+	row->stamp = stamp;
 	return false;
 }
 
 static int write_row(struct recording *r, const struct type *t, uint64_t measured,
-		     const uint64_t *data, uint32_t index)
+		     const uint64_t *data, struct row *row)
 {
 	sqlite3_stmt *s;
 
-	if (is_written(r, t, measured, data, index))
+	if (is_written(t, measured, data, row))
 		return 0;
 	s = row_statement(r, t, false);
 	if (!s)
 		return -EIO;
-	sqlite3_bind_int64(s, 1, (int64_t)index + 1);
+	sqlite3_bind_int64(s, 1, row->num);
 	for (int i = 0; i < t->nfields; i++)
 		if (measured & (1ull << i))
-			bind_value(s, i + 2, &t->fields[i], data);
+			bind_value(r, s, i + 2, &t->fields[i], data);
 	return step(s);
 }
 
 /* What this interval added; nothing when it added nothing. */
 static int write_series(struct recording *r, const struct type *t, uint64_t measured,
-			const uint64_t *data, uint32_t index)
+			const uint64_t *data, uint32_t num)
 {
 	sqlite3_stmt *s;
 	int at = 3;
@@ -290,13 +285,13 @@ static int write_series(struct recording *r, const struct type *t, uint64_t meas
 	if (!s)
 		return -EIO;
 	sqlite3_bind_int64(s, 1, (int64_t)r->intervals);
-	sqlite3_bind_int64(s, 2, (int64_t)index + 1);
+	sqlite3_bind_int64(s, 2, num);
 	for (int i = 0; i < t->nfields; i++) {
 		if (t->fields[i].merge != SUM)
 			continue;
 		if (measured & (1ull << i)) {
 			any |= field_get(&t->fields[i], data).u64 != 0;
-			bind_value(s, at, &t->fields[i], data);
+			bind_value(r, s, at, &t->fields[i], data);
 		}
 		at++;
 	}
@@ -306,117 +301,128 @@ static int write_series(struct recording *r, const struct type *t, uint64_t meas
 	return 0;
 }
 
-static int write_node(struct recording *r, uint32_t index, bool is_new)
+/* @param at in counts */
+static void count_new(struct recording *r, size_t at, struct row *row)
 {
-	const struct node *n = r->all.nodes.v[index];
-	sqlite3_stmt *s = r->node_head;
-
-	if (is_new || n->extra) {
-		sqlite3_bind_int64(s, 1, (int64_t)index + 1);
-		sqlite3_bind_text(s, 2, graph_node_id(&r->all, index), -1, SQLITE_STATIC);
-		sqlite3_bind_text(s, 3, n->type->name, -1, SQLITE_STATIC);
-		sqlite3_bind_text(s, 4, n->ns, -1, SQLITE_STATIC);
-		sqlite3_bind_text(s, 5, n->extra, -1, SQLITE_STATIC);
-		if (step(s))
-			return -EIO;
-	}
-	return write_row(r, n->type, n->measured, n->data, index);
+	if (!row->is_new)
+		return;
+	row->is_new = false;
+	r->counts[at]++;
+	r->counted = true;
 }
 
-static int write_edge(struct recording *r, uint32_t index, bool is_new)
+static int write_node(struct recording *r, uint32_t index)
 {
-	const struct edge *d = r->all.edges.v[index];
+	const struct node *n = r->recent.g.nodes.v[index];
+	struct row *row = &r->recent.nodes.v[index];
+
+	count_new(r, n->type->number, row);
+	if (n->extra) {
+		sqlite3_bind_text(r->node_extra, 1, n->extra, -1, SQLITE_STATIC);
+		sqlite3_bind_int64(r->node_extra, 2, row->num);
+		if (step(r->node_extra))
+			return -EIO;
+	}
+	return write_row(r, n->type, n->measured, n->data, row);
+}
+
+static int write_edge(struct recording *r, uint32_t index)
+{
+	const struct edge *d = r->recent.g.edges.v[index];
+	struct row *row = &r->recent.edges.v[index];
 	sqlite3_stmt *s = r->edge_head;
 
-	if (is_new || d->extra || d->has_weight) {
-		sqlite3_bind_int64(s, 1, (int64_t)index + 1);
+	if (row->is_new || d->extra || d->has_weight) {
+		sqlite3_bind_int64(s, 1, row->num);
 		sqlite3_bind_text(s, 2, d->type->name, -1, SQLITE_STATIC);
-		sqlite3_bind_int64(s, 3, (int64_t)d->source + 1);
-		sqlite3_bind_int64(s, 4, (int64_t)d->target + 1);
+		sqlite3_bind_int64(s, 3, r->recent.nodes.v[d->source].num);
+		sqlite3_bind_int64(s, 4, r->recent.nodes.v[d->target].num);
 		if (d->has_weight)
 			sqlite3_bind_double(s, 5, d->weight);
 		sqlite3_bind_text(s, 6, d->extra, -1, SQLITE_STATIC);
 		if (step(s))
 			return -EIO;
 	}
-	return d->type->nfields ? write_row(r, d->type, d->measured, d->data, index) : 0;
+	count_new(r, n_entity_types + d->type->number, row);
+	return d->type->nfields ? write_row(r, d->type, d->measured, d->data, row) : 0;
 }
 
 static int write_counts(struct recording *r)
 {
-	uint64_t *n = mem_alloc((n_entity_types + n_edge_types) * sizeof(*n));
 	sqlite3_stmt *s = prepare(r, "REPLACE INTO type_count VALUES(?,?,?)");
 	int rc = s ? 0 : -EIO;
 
-	vec_for(&r->all.nodes, it)
-		n[(*it)->type->number]++;
-	vec_for(&r->all.edges, it)
-		n[n_entity_types + (*it)->type->number]++;
 	for (size_t i = 0; !rc && i < n_entity_types + n_edge_types; i++) {
 		bool edge = i >= n_entity_types;
 
-		if (!n[i])
+		if (!r->counts[i])
 			continue;
 		sqlite3_bind_text(s, 1, edge ? "edge" : "entity", -1, SQLITE_STATIC);
 		sqlite3_bind_text(s, 2, edge ? edge_types[i - n_entity_types]->name : entity_types[i]->name,
 				  -1, SQLITE_STATIC);
-		sqlite3_bind_int64(s, 3, (int64_t)n[i]);
+		sqlite3_bind_int64(s, 3, (int64_t)r->counts[i]);
 		rc = step(s);
 	}
 	sqlite3_finalize(s);
-	free(n);
+	r->counted = false;
 	return rc;
 }
 
 static int write_part(struct recording *r, const struct graph *part, const uint32_t *nodes,
-		      const uint32_t *edges, size_t old_nodes, size_t old_edges)
+		      const uint32_t *edges)
 {
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < part->nodes.n; i++) {
 		const struct node *n = part->nodes.v[i];
 
-		rc = write_node(r, nodes[i], nodes[i] >= old_nodes);
-		rc = rc ?: write_series(r, n->type, n->measured, n->data, nodes[i]);
+		rc = write_node(r, nodes[i]);
+		rc = rc ?: write_series(r, n->type, n->measured, n->data, r->recent.nodes.v[nodes[i]].num);
 	}
 	for (size_t i = 0; !rc && i < part->edges.n; i++) {
 		const struct edge *d = part->edges.v[i];
 
-		rc = write_edge(r, edges[i], edges[i] >= old_edges);
-		rc = rc ?: write_series(r, d->type, d->measured, d->data, edges[i]);
+		rc = write_edge(r, edges[i]);
+		rc = rc ?: write_series(r, d->type, d->measured, d->data, r->recent.edges.v[edges[i]].num);
 	}
-	if (!rc && (r->all.nodes.n != old_nodes || r->all.edges.n != old_edges))
-		rc = write_counts(r);
-	return rc;
+	return !rc && r->counted ? write_counts(r) : rc;
+}
+
+static int write_interval(struct recording *r, uint64_t start_ns, uint64_t end_ns)
+{
+	sqlite3_bind_int64(r->interval, 1, (int64_t)r->intervals);
+	sqlite3_bind_int64(r->interval, 2, (int64_t)start_ns);
+	sqlite3_bind_int64(r->interval, 3, (int64_t)end_ns);
+	return step(r->interval);
+}
+
+static int prepare_all(struct recording *r)
+{
+	if (r->interval)
+		return 0;
+	r->node_extra = prepare(r, "UPDATE entity SET extra=? WHERE num=?");
+	r->edge_head = prepare(r, "REPLACE INTO edge VALUES(?,?,?,?,?,?)");
+	r->interval = prepare(r, "INSERT INTO interval VALUES(?,?,?)");
+	return r->node_extra && r->edge_head && r->interval ? 0 : -EIO;
 }
 
 int recording_add(struct recording *r, const struct graph *part, uint64_t start_ns, uint64_t end_ns,
 		  struct err *e)
 {
-	size_t old_nodes = r->all.nodes.n, old_edges = r->all.edges.n;
 	uint32_t *nodes = mem_alloc((part->nodes.n + 1) * sizeof(*nodes));
 	uint32_t *edges = mem_alloc((part->edges.n + 1) * sizeof(*edges));
-	int rc;
+	int rc = prepare_all(r);
 
-	if (!r->node_head)
-		r->node_head = prepare(r, "REPLACE INTO entity VALUES(?,?,?,?,?)");
-	if (!r->edge_head)
-		r->edge_head = prepare(r, "REPLACE INTO edge VALUES(?,?,?,?,?,?)");
-	if (!r->interval)
-		r->interval = prepare(r, "INSERT INTO interval VALUES(?,?,?)");
-	graph_merge(&r->all, part, nodes, edges);
-	rc = !r->node_head || !r->edge_head || !r->interval ? -EIO : db_run(r->db, "BEGIN");
-	rc = rc ?: write_part(r, part, nodes, edges, old_nodes, old_edges);
-	if (!rc) {
-		sqlite3_bind_int64(r->interval, 1, (int64_t)r->intervals);
-		sqlite3_bind_int64(r->interval, 2, (int64_t)start_ns);
-		sqlite3_bind_int64(r->interval, 3, (int64_t)end_ns);
-		rc = step(r->interval);
-	}
+	rc = rc ?: db_run(r->db, "BEGIN");
+	rc = rc ?: recent_add(&r->recent, part, r->intervals, nodes, edges);
+	rc = rc ?: write_part(r, part, nodes, edges);
+	rc = rc ?: write_interval(r, start_ns, end_ns);
 	rc = rc ?: db_run(r->db, "COMMIT");
 	if (rc) {
 		rc = db_fail(r->db, e, "write recording", r->path);
 		db_run(r->db, "ROLLBACK");
+	} else {
+		recent_sweep(&r->recent, r->intervals);
 	}
 	r->intervals++;
 	free(nodes);
@@ -516,14 +522,14 @@ static void finalize_all(sqlite3_stmt **s, size_t n)
 
 static void finalize(struct recording *r)
 {
-	sqlite3_finalize(r->node_head);
+	sqlite3_finalize(r->node_extra);
 	sqlite3_finalize(r->edge_head);
 	sqlite3_finalize(r->interval);
 	finalize_all(r->node_row, n_entity_types);
 	finalize_all(r->edge_row, n_edge_types);
 	finalize_all(r->node_series, n_entity_types);
 	finalize_all(r->edge_series, n_edge_types);
-	r->node_head = r->edge_head = r->interval = NULL;
+	r->node_extra = r->edge_head = r->interval = NULL;
 	r->node_row = r->edge_row = r->node_series = r->edge_series = NULL;
 }
 
@@ -547,10 +553,9 @@ void recording_drop(struct recording *r)
 		return;
 	if (r->node_row)
 		finalize(r);
+	recent_done(&r->recent);
 	sqlite3_close_v2(r->db);
-	vec_done(&r->node_stamp);
-	vec_done(&r->edge_stamp);
-	graph_done(&r->all);
+	free(r->counts);
 	free(r->path);
 	free(r);
 }
