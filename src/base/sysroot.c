@@ -156,12 +156,23 @@ static int open_path(const struct sysroot *r, const char *path, int flags)
 	return fd < 0 && is_missing(-fd) ? open_stepwise(r, path, flags) : fd;
 }
 
-static int format_path(char path[PATH_MAX], const char *fmt, va_list ap)
+static int open_formatted(const struct sysroot *r, int flags, const char *fmt, va_list ap)
 {
-	int n = vsnprintf(path, PATH_MAX, fmt, ap);
+	char path[PATH_MAX];
+	int n = vsnprintf(path, sizeof(path), fmt, ap);
 
-	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : open_path(r, path, flags);
 }
+
+/* open_formatted() for a function whose last parameter is @p fmt. @return a descriptor, or -errno */
+#define OPEN_FORMATTED(r, flags, fmt)                                                              \
+	({                                                                                         \
+		va_list ap_;                                                                       \
+		va_start(ap_, fmt);                                                                \
+		int fd_ = open_formatted(r, flags, fmt, ap_);                                      \
+		va_end(ap_);                                                                       \
+		fd_;                                                                               \
+	})
 
 /* Read to the end. @return bytes added, or -errno */
 static ssize_t read_all(int fd, struct strbuf *out)
@@ -187,19 +198,12 @@ static ssize_t read_all(int fd, struct strbuf *out)
 
 ssize_t sysroot_read(const struct sysroot *r, struct strbuf *out, const char *fmt, ...)
 {
-	CLEANUP_CLOSE int fd = -1;
 	size_t before = out->n;
-	char path[PATH_MAX];
-	va_list ap;
 	ssize_t rc;
 
-	va_start(ap, fmt);
-	rc = format_path(path, fmt, ap);
-	va_end(ap);
-	if (rc < 0)
-		return rc;
 	/* A captured tree could hold a FIFO, which must not stop us. */
-	fd = open_path(r, path, O_RDONLY | O_NOCTTY | (r->live ? 0 : O_NONBLOCK));
+	CLEANUP_CLOSE int fd =
+		OPEN_FORMATTED(r, O_RDONLY | O_NOCTTY | (r->live ? 0 : O_NONBLOCK), fmt);
 	if (fd < 0)
 		return fd;
 	rc = read_all(fd, out);
@@ -212,17 +216,10 @@ ssize_t sysroot_read(const struct sysroot *r, struct strbuf *out, const char *fm
 
 ssize_t sysroot_readlink(const struct sysroot *r, struct strbuf *out, const char *fmt, ...)
 {
-	char path[PATH_MAX], text[PATH_MAX];
-	CLEANUP_CLOSE int fd = -1;
-	va_list ap;
+	char text[PATH_MAX];
 	ssize_t rc;
 
-	va_start(ap, fmt);
-	rc = format_path(path, fmt, ap);
-	va_end(ap);
-	if (rc < 0)
-		return rc;
-	fd = open_path(r, path, O_PATH | O_NOFOLLOW);
+	CLEANUP_CLOSE int fd = OPEN_FORMATTED(r, O_PATH | O_NOFOLLOW, fmt);
 	if (fd < 0)
 		return fd;
 	/* The empty name means the link that is open; for what is no link the kernel says ENOENT. */
@@ -235,18 +232,9 @@ ssize_t sysroot_readlink(const struct sysroot *r, struct strbuf *out, const char
 
 int sysroot_opendir(const struct sysroot *r, DIR **ret, const char *fmt, ...)
 {
-	CLEANUP_CLOSE int fd = -1;
-	char path[PATH_MAX];
-	va_list ap;
 	DIR *dir;
-	int rc;
 
-	va_start(ap, fmt);
-	rc = format_path(path, fmt, ap);
-	va_end(ap);
-	if (rc < 0)
-		return rc;
-	fd = open_path(r, path, O_RDONLY | O_DIRECTORY);
+	CLEANUP_CLOSE int fd = OPEN_FORMATTED(r, O_RDONLY | O_DIRECTORY, fmt);
 	if (fd < 0)
 		return fd;
 	dir = fdopendir(fd);
@@ -259,16 +247,6 @@ int sysroot_opendir(const struct sysroot *r, DIR **ret, const char *fmt, ...)
 
 bool sysroot_has(const struct sysroot *r, const char *fmt, ...)
 {
-	CLEANUP_CLOSE int fd = -1;
-	char path[PATH_MAX];
-	va_list ap;
-	int rc;
-
-	va_start(ap, fmt);
-	rc = format_path(path, fmt, ap);
-	va_end(ap);
-	if (rc < 0)
-		return false;
-	fd = open_path(r, path, O_PATH);
+	CLEANUP_CLOSE int fd = OPEN_FORMATTED(r, O_PATH, fmt);
 	return fd >= 0;
 }
