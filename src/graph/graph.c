@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "idmap.h"
 #include "strbuf.h"
+#include "strtab.h"
 
 /* Open addressing over item numbers. */
 struct slots {
@@ -17,10 +19,9 @@ struct slots {
 };
 
 struct graph_private {
-	struct slots strings, nodes, edges, ids;
+	struct slots nodes, edges, ids;
+	struct strtab strings;
 	const char *local; /* "local", interned */
-	VEC(const char *) string_list;
-	VEC(uint32_t) string_len;
 	struct node **spare_nodes; /* [n_entity_types] a merged draft, used again */
 	struct edge **spare_edges;
 	VEC(const char *) id_list; /* by node */
@@ -33,20 +34,6 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	h ^= v;
 	h *= 0x9e3779b97f4a7c15ull;
 	return h ^ (h >> 29);
-}
-
-static uint64_t hash_text(const char *s, size_t n)
-{
-	uint64_t h = n * 0xff51afd7ed558ccdull, w;
-
-	for (; n >= 8; s += 8, n -= 8) {
-		memcpy(&w, s, 8);
-		h = mix(h, w);
-	}
-	w = 0;
-	memcpy(&w, s, n);
-	h = mix(h, w);
-	return h ^ (h >> 32);
 }
 
 static void slots_done(struct slots *s)
@@ -105,6 +92,7 @@ void graph_init(struct graph *g)
 	memset(g, 0, sizeof(*g));
 	arena_init(&g->arena);
 	g->priv = mem_alloc(sizeof(*g->priv));
+	strtab_init(&g->priv->strings, &g->arena);
 	g->priv->spare_nodes = mem_alloc(n_entity_types * sizeof(struct node *));
 	g->priv->spare_edges = mem_alloc(n_edge_types * sizeof(struct edge *));
 	g->priv->local = graph_str(g, "local");
@@ -125,12 +113,10 @@ void graph_done(struct graph *g)
 
 	if (!p)
 		return;
-	slots_done(&p->strings);
+	strtab_done(&p->strings);
 	slots_done(&p->nodes);
 	slots_done(&p->edges);
 	slots_done(&p->ids);
-	vec_done(&p->string_list);
-	vec_done(&p->string_len);
 	vec_done(&p->id_list);
 	free(p->spare_nodes);
 	free(p->spare_edges);
@@ -147,22 +133,12 @@ void graph_done(struct graph *g)
 
 const char *graph_strn(struct graph *g, const char *s, size_t n)
 {
-	struct graph_private *p = g->priv;
-	uint64_t h = hash_text(s, n);
-	size_t i;
-
-	for (size_t at = SIZE_MAX; (i = slots_next(&p->strings, h, &at)) != SIZE_MAX;)
-		if (p->string_len.v[i] == n && !memcmp(p->string_list.v[i], s, n))
-			return p->string_list.v[i];
-	slots_add(&p->strings, p->string_list.n, h);
-	vec_push(&p->string_len, (uint32_t)n);
-	vec_push(&p->string_list, arena_strndup(&g->arena, s, n));
-	return p->string_list.v[p->string_list.n - 1];
+	return strtab_intern(&g->priv->strings, s, n);
 }
 
 const char *graph_str(struct graph *g, const char *s)
 {
-	return graph_strn(g, s, strlen(s));
+	return strtab_add(&g->priv->strings, s);
 }
 
 struct value field_get(const struct field *f, const uint64_t *data)
@@ -526,7 +502,7 @@ void graph_id_base(struct strbuf *b, const struct node *n)
 static size_t id_lookup(const struct graph *g, const char *id)
 {
 	const struct graph_private *p = g->priv;
-	uint64_t h = hash_text(id, strlen(id));
+	uint64_t h = hash_bytes(id, strlen(id), 0);
 	size_t i;
 
 	for (size_t at = SIZE_MAX; (i = slots_next(&p->ids, h, &at)) != SIZE_MAX;)
@@ -550,7 +526,7 @@ static void ids_make(struct graph *g)
 			b.n = base;
 			strbuf_addf(&b, "#%u", k);
 		}
-		slots_add(&p->ids, p->ids_of, hash_text(b.s, b.n));
+		slots_add(&p->ids, p->ids_of, hash_bytes(b.s, b.n, 0));
 		vec_push(&p->id_list, arena_strndup(&g->arena, b.s, b.n));
 	}
 	strbuf_done(&b);
