@@ -1,0 +1,109 @@
+#!/bin/bash
+# Record known traffic over every path that is not a socket, and compare the recording with it.
+#   WITTY=PROGRAM PATHS=PROGRAM test_paths.sh [CASE]...
+# Without CASE: all cases, with the objects older than the recording; once more by process id; once
+# more with the recording around the program. With CASEs: these, in the first way.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+WITTY=${WITTY:?set WITTY to the witty-profiler program}
+PATHS=${PATHS:?set PATHS to the ground-truth program}
+
+skip() {
+	echo "SKIP: $*"
+	exit 77
+}
+
+[ -x "$WITTY" ] || skip "no program '$WITTY'"
+[ "$(id -u)" = 0 ] || skip "needs root"
+[ -e /sys/kernel/btf/vmlinux ] || skip "this kernel has no BTF"
+
+tmp=$(mktemp -d)
+pids=()
+cleanup() {
+	local p
+	for p in "${pids[@]}"; do
+		kill -KILL "$p" 2>/dev/null || true
+	done
+	rm -rf "$tmp"
+}
+trap cleanup EXIT
+
+failed=()
+cases=()
+for c in "$@"; do
+	cases+=(--case "$c")
+done
+
+# check NAME: compare NAME.wpdb with NAME.json
+check() {
+	local part
+	mkdir "$tmp/$1"
+	for part in edges entities flows summary; do
+		"$WITTY" show "$tmp/$1.wpdb" "$part" --format json >"$tmp/$1/$part.json"
+	done
+	"$here/check_paths.py" "$tmp/$1.json" "$tmp/$1" || failed+=("$1")
+}
+
+# Wait until a recording has begun: the program says so by its file.
+await_recording() {
+	for _ in $(seq 400); do
+		[ -s "$1" ] && return
+		kill -0 "$2" 2>/dev/null || break
+		sleep 0.05
+	done
+	echo "FAILED: the recording did not start"
+	return 1
+}
+
+# before NAME [-p]: the objects are older than the recording, and the hooks have time to see them
+before() {
+	local name=$1 rc=0 paths_pid record_pid args=()
+	echo "== $name"
+	mkfifo "$tmp/$name.ready"
+	"$PATHS" --wait-start --hold 1.2 --out "$tmp/$name.json" "${cases[@]}" >"$tmp/$name.ready" &
+	paths_pid=$!
+	pids+=("$paths_pid")
+	read -r _ <"$tmp/$name.ready"
+	[ "${2:-}" = -p ] && args=(-p "$paths_pid")
+	"$WITTY" record -d 120s -o "$tmp/$name.wpdb" "${args[@]}" &
+	record_pid=$!
+	pids+=("$record_pid")
+	await_recording "$tmp/$name.wpdb" "$record_pid" || rc=1
+	sleep 2
+	kill -USR1 "$paths_pid"
+	wait "$paths_pid" || rc=1
+	kill -INT "$record_pid" 2>/dev/null || rc=1
+	wait "$record_pid" || rc=1
+	if [ "$rc" != 0 ]; then
+		echo "FAILED: $name: record or workload"
+		failed+=("$name")
+		return
+	fi
+	check "$name"
+}
+
+# around NAME: the recording starts the program
+around() {
+	local name=$1
+	echo "== $name"
+	if ! "$WITTY" record -o "$tmp/$name.wpdb" -- "$PATHS" --settle 2.5 --hold 1.2 \
+		--out "$tmp/$name.json"; then
+		echo "FAILED: $name: record"
+		failed+=("$name")
+		return
+	fi
+	check "$name"
+}
+
+before before
+if [ $# = 0 ]; then
+	before by-pid -p
+	around around
+fi
+
+if [ ${#failed[@]} -gt 0 ]; then
+	echo "FAILED: ${failed[*]}"
+	exit 1
+fi
+echo "every access, every flow and every byte agrees"
