@@ -16,7 +16,8 @@
 
 /* A short text can name much: both are more than any true one of the 64 MiB that load.c allows. */
 #define RELATIONS_MAX 5000000
-#define VALUES_MAX(n) ((64ull << 20) + 16 * (n)) /* bytes of texts; those from the row above are free */
+#define VALUES_MAX(n)                                                                              \
+	((64ull << 20) + 16 * (n)) /* bytes of texts; those from the row above are free */
 
 enum state { CELL_NONE, CELL_ABSENT, CELL_FOLLOWS, CELL_VALUE };
 
@@ -95,30 +96,31 @@ static int find_column(const struct type *t, const char *s, size_t n)
 /* "98": the same in all rows; "45+": one up in each. */
 static int read_course(struct reading *in, int i, const char *s, size_t n)
 {
-	bool up = n && s[n - 1] == '+';
-	uint64_t v = 0;
+	const char *end = s + n;
+	uint64_t number = 0;
+	bool up;
 
-	n -= up;
-	for (size_t k = 0; k < n; k++) {
-		if (s[k] < '0' || s[k] > '9' || v > UINT32_MAX)
-			return wrong(in, "no number of an entity");
-		v = v * 10 + (uint64_t)(s[k] - '0');
-	}
-	if (!v || v > UINT32_MAX)
+	if (!text_get_count(&s, end, &number) || !number || number > UINT32_MAX)
+		return wrong(in, "no number of an entity");
+	up = s < end && *s == '+';
+	if (s + up != end)
 		return wrong(in, "no number of an entity");
 	in->ends[i].course = up ? ENDS_UP : ENDS_SAME;
-	in->ends[i].number = v - up;
+	in->ends[i].number = number - up;
 	return 0;
 }
 
 static int read_format(struct reading *in, struct column *c, const char *s, size_t n)
 {
 	bool json = c->field < in->type->nfields && in->type->fields[c->field].type == T_JSON;
+	const char *at = s + 1;
 
-	if (n && *s == '+')
-		c->base = strtoull(s + 1, NULL, 10);
-	if (!n || *s != '{')
+	if (!n)
 		return 0;
+	if (*s == '+')
+		return text_get_count(&at, s + n, &c->base) && at == s + n
+			   ? 0
+			   : wrong(in, "wrong base");
 	c->grouped = true;
 	if (!json || !text_group_read(&c->group, s, n))
 		return wrong(in, "wrong list of keys");
@@ -183,7 +185,8 @@ static int derive_relations(struct reading *in)
 	struct text_deriver *v;
 	int rc;
 
-	if (in->type->kind != KIND_EDGE || !text_derives_relations(in->type) || in->all_follow & bit)
+	if (in->type->kind != KIND_EDGE || !text_derives_relations(in->type) ||
+	    in->all_follow & bit)
 		return wrong(in, "'==' where nothing follows");
 	in->all_follow |= bit;
 	v = text_deriver_new(in->g, 2 * (uint64_t)TEXT_WORK_MAX);
@@ -195,6 +198,7 @@ static int derive_relations(struct reading *in)
 static int read_header(struct reading *in, const char *at, const char *end)
 {
 	enum type_kind kind = at + 1 < end && at[1] == '@' ? KIND_EDGE : KIND_ENTITY;
+	uint64_t first;
 	const char *s;
 	char name[64];
 	size_t n;
@@ -209,7 +213,8 @@ static int read_header(struct reading *in, const char *at, const char *end)
 	if (!in->type)
 		return wrong(in, "unknown type");
 	clear_columns(in);
-	if (kind == KIND_ENTITY && (!text_next(&at, end, &s, &n) || strtoull(s, NULL, 10) != in->nodes.n + 1))
+	if (kind == KIND_ENTITY && (!text_next(&at, end, &s, &n) ||
+				    !text_get_count(&s, end, &first) || first != in->nodes.n + 1))
 		return wrong(in, "the number of the first entity is wrong");
 	while (!rc && text_next(&at, end, &s, &n)) {
 		if (n == 2 && !memcmp(s, "==", 2))
@@ -234,7 +239,8 @@ static bool get_number(const struct field *f, const char *s, uint64_t base, stru
 		v->u64 = *s == '-' ? UINT64_MAX : strtoull(s, &end, 10);
 	if (*s == '-' && f->type == T_U64)
 		return false;
-	if (f->type == T_U64 && (__builtin_add_overflow(v->u64, base, &v->u64) || v->u64 > INT64_MAX))
+	if (f->type == T_U64 &&
+	    (__builtin_add_overflow(v->u64, base, &v->u64) || v->u64 > INT64_MAX))
 		return false;
 	return !errno && !*end && (f->type != T_F64 || isfinite(v->f64));
 }
@@ -250,8 +256,8 @@ static bool get_ref(const struct reading *in, const struct field *f, const char 
 	return true;
 }
 
-static int get_value(struct reading *in, const struct column *c, const struct field *f, const char *s,
-		     size_t n, struct value *v)
+static int get_value(struct reading *in, const struct column *c, const struct field *f,
+		     const char *s, size_t n, struct value *v)
 {
 	struct strbuf copy = {0};
 	bool good = true;
@@ -259,7 +265,7 @@ static int get_value(struct reading *in, const struct column *c, const struct fi
 	v->type = f->type;
 	if (f->type == T_STR || f->type == T_JSON) {
 		good = f->type == T_STR ? text_get_str(&in->text, s, n)
-		       : c->grouped	? text_group_unpack(&c->group, s, n, &in->text)
+		       : c->grouped     ? text_group_unpack(&c->group, s, n, &in->text)
 					: text_get_json(&in->text, s, n);
 		if (!good)
 			return wrong(in, "a value does not fit its column");
@@ -285,22 +291,23 @@ static int get_value(struct reading *in, const struct column *c, const struct fi
 /* `^3~text~5`: the first 3 bytes of the text above, then text, then its last 5. */
 static int get_shared(struct reading *in, struct column *c, const char *s, size_t n)
 {
-	const char *end = s + n, *above = c->value.str;
+	const char *end = s + n, *above = c->state == CELL_VALUE ? c->value.str : "";
 	struct strbuf whole = {0};
-	size_t head, tail = 0, len = 0, most = c->state == CELL_VALUE ? strlen(above) : 0;
-	char *rest;
+	size_t len = 0, most = strlen(above);
+	const char *rest = s + 1;
+	uint64_t head, tail = 0;
 	bool good;
 
-	head = strtoul(s + 1, &rest, 10);
-	if (rest >= end || *rest++ != '~' || head > most)
+	if (!text_get_count(&rest, end, &head) || rest == end || *rest++ != '~' || head > most)
 		return wrong(in, "not so much stands above");
 	if (rest < end && *rest == '"')
 		for (len = 1; rest + len < end && rest[len] != '"'; len++)
 			len += rest[len] == '\\';
 	while (rest + len < end && rest[len] != '~')
 		len++;
-	if (rest + len < end)
-		tail = strtoul(rest + len + 1, NULL, 10);
+	s = rest + len + 1;
+	if (s < end && (!text_get_count(&s, end, &tail) || s != end))
+		return wrong(in, "not so much stands above");
 	if (rest + len > end || tail > most - head || !text_get_str(&in->text, rest, len))
 		return wrong(in, "not so much stands above");
 	strbuf_addn(&whole, above, head);
@@ -308,7 +315,8 @@ static int get_shared(struct reading *in, struct column *c, const char *s, size_
 	strbuf_addn(&whole, above + most - tail, tail);
 	good = whole.n <= in->budget;
 	in->budget -= good ? whole.n : 0;
-	c->value.str = graph_str(in->g, strbuf_str(&whole));
+	c->value = (struct value){.type = T_STR, .str = graph_str(in->g, strbuf_str(&whole))};
+	c->state = CELL_VALUE;
 	strbuf_done(&whole);
 	return good ? 0 : wrong(in, "its values are too long in all");
 }
@@ -319,8 +327,8 @@ static int take_cell(struct reading *in, struct column *c, const char *s, size_t
 	static const struct field weight = {.type = T_F64}, text = {.type = T_STR};
 	const struct field *f = c->field < in->type->nfields ? &in->type->fields[c->field]
 				: c->field > in->type->nfields || in->type->kind == KIND_ENTITY
-					? &text
-					: &weight;
+				    ? &text
+				    : &weight;
 	int rc = 0;
 
 	if (n == 1 && *s == '\'')
@@ -385,16 +393,21 @@ static int set_constants(struct reading *in, struct pending *x)
 /* As text_next(), with `=*3` for three marks in a row. */
 static bool next_cell(struct line *l, const char **ret, size_t *ret_n)
 {
+	const char *at;
+
 	if (!l->repeats) {
 		if (!text_next(&l->at, l->end, ret, ret_n))
 			return false;
 		if (*ret_n < 3 || (*ret)[1] != '*' || !strchr("-='", **ret))
 			return true;
 		l->mark = *ret;
-		l->repeats = strtoull(*ret + 2, NULL, 10);
+		at = *ret + 2;
 		/* Nothing, or more than any line has, is left to be refused as a value. */
-		if (l->repeats < 1 || l->repeats > COLUMNS + 2)
+		if (!text_get_count(&at, *ret + *ret_n, &l->repeats) || at != *ret + *ret_n ||
+		    l->repeats < 1 || l->repeats > COLUMNS + 2) {
+			l->repeats = 0;
 			return true;
+		}
 	}
 	l->repeats--;
 	*ret = l->mark;
@@ -450,7 +463,10 @@ static int read_end(struct reading *in, int i, struct line *l, uint32_t *ret)
 	} else if (in->ends[i].course == ENDS_FREE) {
 		if (!next_cell(l, &s, &n))
 			return wrong(in, "the line is too short");
-		*number = *s == '\'' ? *number : *s == '+' ? *number + 1 : strtoull(s, NULL, 10);
+		if (*s == '+')
+			++*number;
+		else if (*s != '\'' && !text_get_count(&s, s + n, number))
+			*number = 0;
 	}
 	if (*number < 1 || *number > in->nodes.n)
 		return wrong(in, "no entity with that number");
@@ -481,7 +497,8 @@ static int add_ends(void *ctx, uint64_t source, uint64_t target)
 
 	if (source > in->nodes.n || target > in->nodes.n)
 		return wrong(in, "no entity with that number");
-	x.t.edge = graph_new_edge(in->g, in->type, in->nodes.v[source - 1], in->nodes.v[target - 1]);
+	x.t.edge =
+	    graph_new_edge(in->g, in->type, in->nodes.v[source - 1], in->nodes.v[target - 1]);
 	rc = set_constants(in, &x);
 	await(in, &x);
 	return rc ?: add_relation(in, x.t.edge);
@@ -513,20 +530,18 @@ static int apply_order(struct reading *in, const char *s, const char *end)
 	while (!rc && s < end) {
 		size_t k = (size_t)(*s++ - 'A');
 		uint64_t run = 1;
-		char *after;
 
 		if (k >= in->lists.n)
 			return wrong(in, "wrong order of relations");
-		if (s < end && *s >= '0' && *s <= '9') {
-			run = strtoull(s, &after, 10);
-			s = after;
-		}
+		if (s < end && *s >= '0' && *s <= '9' && !text_get_count(&s, end, &run))
+			return wrong(in, "wrong order of relations");
 		rc = add_in_order(in, &in->lists.v[k], run);
 	}
 	return rc;
 }
 
-static int derive_field(struct reading *in, struct text_deriver *v, const struct target *t, int field)
+static int derive_field(struct reading *in, struct text_deriver *v, const struct target *t,
+			int field)
 {
 	const struct type *type = t->node ? t->node->type : t->edge->type;
 	enum text_follows follows;
@@ -560,10 +575,12 @@ static int derive(struct reading *in)
 		return 0;
 	v = text_deriver_new(in->g, 2 * (uint64_t)TEXT_WORK_MAX);
 	for (int last = 0; last < 2; last++) {
-		vec_for(&in->pending, x) {
+		vec_for(&in->pending, x)
+		{
 			bool is_last = x->t.edge && x->t.edge->type == &numa_access_type;
 
-			for (uint64_t left = is_last == last ? x->fields : 0; !rc && left; left &= left - 1)
+			for (uint64_t left = is_last == last ? x->fields : 0; !rc && left;
+			     left &= left - 1)
 				rc = derive_field(in, v, &x->t, __builtin_ctzll(left));
 		}
 	}
@@ -609,8 +626,7 @@ static int read_line(struct reading *in, const char *s, const char *end)
 static void done(struct reading *in)
 {
 	clear_columns(in);
-	vec_for(&in->lists, l)
-		vec_done(&l->v);
+	vec_for(&in->lists, l) vec_done(&l->v);
 	vec_done(&in->lists);
 	vec_done(&in->pending);
 	vec_done(&in->nodes);

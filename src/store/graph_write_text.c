@@ -11,9 +11,9 @@
 #include "text_group.h"
 #include "text_value.h"
 
-#define COLUMNS	   (FIELDS_MAX + 2) /* the fields, then namespace or weight, then extra */
-#define PREFIX_MIN 8		    /* bytes that a text shares with the one above … */
-#define SUFFIX_MIN 6		    /* … and that are worth leaving out */
+#define COLUMNS    (FIELDS_MAX + 2) /* the fields, then namespace or weight, then extra */
+#define PREFIX_MIN 8                /* bytes that a text shares with the one above … */
+#define SUFFIX_MIN 6                /* … and that are worth leaving out */
 
 /* One of the two is set. */
 struct row {
@@ -153,7 +153,8 @@ static void plan_group(struct table *t, int c)
 
 	for (size_t i = 0; i < t->rows.n; i++)
 		if (!is_mark(cell_at(col, i)))
-			text_group_see(&plan, field_get(&t->type->fields[c], data_of(&t->rows.v[i])).str);
+			text_group_see(&plan,
+				       field_get(&t->type->fields[c], data_of(&t->rows.v[i])).str);
 	col->grouped = text_group_finish(&plan, &col->group);
 	if (col->grouped)
 		refill(t, c);
@@ -386,9 +387,8 @@ static bool all_follow(const struct table *t)
 
 	if (!text_derives_relations(t->type))
 		return false;
-	vec_for(&t->rows, r)
-		if (r->edge->measured || r->edge->has_weight || r->edge->extra)
-			return false;
+	vec_for(&t->rows,
+		r) if (r->edge->measured || r->edge->has_weight || r->edge->extra) return false;
 	return !text_derive_relations(t->deriver, t->type, compare_next, &x) && x.at == t->rows.n;
 }
 
@@ -466,9 +466,11 @@ static void write_edges(struct graph *g, struct table *t, struct strbuf *b)
 			strbuf_add_u64(&order, run);
 		run = 0;
 	}
-	vec_for(&types, type) {
+	vec_for(&types, type)
+	{
 		t->type = *type;
-		vec_for(&g->edges, it) {
+		vec_for(&g->edges, it)
+		{
 			const struct edge *d = *it;
 
 			if (d->type != *type)

@@ -9,8 +9,8 @@
 #include "json.h"
 #include "strbuf.h"
 
-#define NODES	   1024	 /* NUMA nodes that a kernel can have */
-#define LIST_BYTES 512	 /* of a list of CPUs or nodes; longer ones are written in full */
+#define NODES      1024 /* NUMA nodes that a kernel can have */
+#define LIST_BYTES 512  /* of a list of CPUs or nodes; longer ones are written in full */
 #define NONE_YET   UINT32_MAX
 
 struct numa_key {
@@ -22,11 +22,12 @@ struct numa_key {
 struct text_deriver {
 	struct graph *g;
 	VEC(struct numa_key) numa; /* ascending by host, then number */
-	uint32_t *first;	   /* [nodes] relation access_with_proc_status of a process' threads … */
-	uint32_t *next;		   /* [edges] … and the one after that */
-	uint32_t *main;		   /* [nodes] that of a process' main thread */
-	const char **text;	   /* [nodes] made already: CPU shares of a process, CPUs of a set; "": none */
-	uint64_t work, work_max;   /* ids of sets that were looked at: a short text can name many */
+	uint32_t *first; /* [nodes] relation access_with_proc_status of a process' threads … */
+	uint32_t *next;  /* [edges] … and the one after that */
+	uint32_t *main;  /* [nodes] that of a process' main thread */
+	const char *
+	    *text; /* [nodes] made already: CPU shares of a process, CPUs of a set; "": none */
+	uint64_t work, work_max; /* ids of sets that were looked at: a short text can name many */
 };
 
 static int numa_cmp(const void *a, const void *b)
@@ -95,7 +96,8 @@ struct text_deriver *text_deriver_new(struct graph *g, uint64_t work_max)
 
 		v->first[i] = v->main[i] = NONE_YET;
 		if (n->type == &numa_type && HAS(numa, n, numa_id))
-			vec_push(&v->numa, ((struct numa_key){n->ns, GET(numa, n, numa_id), (uint32_t)i}));
+			vec_push(&v->numa,
+				 ((struct numa_key){n->ns, GET(numa, n, numa_id), (uint32_t)i}));
 	}
 	if (v->numa.n)
 		qsort(v->numa.v, v->numa.n, sizeof(*v->numa.v), numa_cmp);
@@ -123,7 +125,8 @@ static int read_numbers(const char *json, double a[NODES])
 	struct err e;
 
 	kind = json_next(r, &e);
-	while ((token = json_next(r, &e)) == JSON_KEY || (kind == JSON_ARRAY && token == JSON_NUMBER)) {
+	while ((token = json_next(r, &e)) == JSON_KEY ||
+	       (kind == JSON_ARRAY && token == JSON_NUMBER)) {
 		if (token == JSON_KEY) {
 			at = atoi(json_text(r, NULL));
 			token = json_next(r, &e);
@@ -314,7 +317,8 @@ static enum text_follows numa_access(struct text_deriver *v, const struct edge *
 	}
 	if (!HAS(numa_access, d, cpu_runtime_pct_in_each_numa))
 		return FOLLOWS_NOT;
-	for (int want = read_numbers(GET(numa_access, d, cpu_runtime_pct_in_each_numa), list); n < want;)
+	for (int want = read_numbers(GET(numa_access, d, cpu_runtime_pct_in_each_numa), list);
+	     n < want;)
 		pages[n++] = 0;
 	return as_text(text_of(v->g, pages, n, false), ret);
 }
@@ -360,7 +364,8 @@ static bool add_cpus(struct text_deriver *v, const struct node *n, struct idrang
 }
 
 /* A thread that is bound to NUMA nodes may use the CPUs of these. */
-static enum text_follows cpus_of_set(struct text_deriver *v, const struct node *set, struct value *ret)
+static enum text_follows cpus_of_set(struct text_deriver *v, const struct node *set,
+				     struct value *ret)
 {
 	struct idrange ids = {0}, cpus = {0};
 	struct strbuf b = {0};
@@ -416,7 +421,8 @@ enum text_follows text_derive_entity(struct text_deriver *v, const struct node *
 }
 
 /* From each member to the first NUMA node that is no smaller, and on to the member after that. */
-static int visit_members(const struct text_deriver *v, const struct node *set, const struct idrange *ids,
+static int visit_members(const struct text_deriver *v, const struct node *set,
+			 const struct idrange *ids,
 			 int (*visit)(void *ctx, uint32_t source, uint32_t target), void *ctx)
 {
 	int64_t id = idrange_next(ids, 0);
@@ -429,7 +435,8 @@ static int visit_members(const struct text_deriver *v, const struct node *set, c
 			break;
 		if (v->numa.v[at].id == (uint64_t)id)
 			rc = visit(ctx, set->index, v->numa.v[at].node);
-		id = idrange_next(ids, (int64_t)v->numa.v[at].id + (v->numa.v[at].id == (uint64_t)id));
+		id = idrange_next(ids,
+				  (int64_t)v->numa.v[at].id + (v->numa.v[at].id == (uint64_t)id));
 	}
 	return rc;
 }

@@ -5,8 +5,9 @@
 /*
  * What a graph says twice. Compact text writes `=` for a value that follows from others, and `==`
  * for all relations of a type that do. The writer compares before it leaves anything out, so these
- * rules only have to hold often, never always. None may depend on a value that another of them gives,
- * except that numa_access comes last and may use all others and its own fields of lower number.
+ * rules only have to hold often, never always. None may depend on a value that another of them
+ * gives, except that numa_access comes last and may use all others and its own fields of lower
+ * number.
  */
 
 struct text_deriver;
@@ -16,7 +17,8 @@ struct text_deriver;
 
 /**
  * @param g	   outlives it; nothing may be added to it meanwhile
- * @param work_max TEXT_WORK_MAX for a writer, twice that for a reader: it meets the same in another order
+ * @param work_max TEXT_WORK_MAX for a writer, twice that for a reader: it meets the same in another
+ * order
  */
 struct text_deriver *text_deriver_new(struct graph *g, uint64_t work_max);
 void text_deriver_free(struct text_deriver *v);

@@ -100,16 +100,7 @@ struct runs {
 
 static bool read_number(const char **s, const char *end, uint64_t *ret)
 {
-	uint64_t v = 0;
-	const char *start = *s;
-
-	for (; *s < end && **s >= '0' && **s <= '9'; (*s)++) {
-		v = v * 10 + (uint64_t)(**s - '0');
-		if (v > UINT32_MAX)
-			return false;
-	}
-	*ret = v;
-	return *s > start && v > 0;
+	return text_get_count(s, end, ret) && *ret > 0 && *ret <= UINT32_MAX;
 }
 
 static bool read_runs(const char *s, size_t n, struct runs *ret)

@@ -5,8 +5,8 @@
 
 /*
  * Both ends of relations that have no values of their own: numbers of entities, from 1, and runs of
- * them. `7 3,10..12`: from 7 to each of four; `10..12 7`: from each of three to 7; `1..3 11..13`: from
- * the first to the first, from the second to the second, …
+ * them. `7 3,10..12`: from 7 to each of four; `10..12 7`: from each of three to 7; `1..3 11..13`:
+ * from the first to the first, from the second to the second, …
  */
 struct text_ends {
 	uint32_t source, target;

@@ -14,7 +14,8 @@
 
 void text_group_done(struct text_group *g)
 {
-	vec_for(&g->members, m) {
+	vec_for(&g->members, m)
+	{
 		free(m->name);
 		free(m->suffix);
 		free(m->constant);
@@ -24,7 +25,8 @@ void text_group_done(struct text_group *g)
 
 /* Visit the members of a flat map. @return false when it is none */
 static bool each_member(const char *json,
-			bool (*member)(void *ctx, size_t i, const char *key, int token, const char *text),
+			bool (*member)(void *ctx, size_t i, const char *key, int token,
+				       const char *text),
 			void *ctx)
 {
 	struct json_reader *r = json_reader_new_mem(json, strlen(json), "", NULL);
@@ -44,7 +46,8 @@ static bool each_member(const char *json,
 				break;
 			memcpy(key, k, n + 1);
 			token = json_next(r, &e);
-			if (token < JSON_STRING || !member(ctx, i++, key, token, json_text(r, &n)) ||
+			if (token < JSON_STRING ||
+			    !member(ctx, i++, key, token, json_text(r, &n)) ||
 			    strlen(json_text(r, NULL)) != n)
 				break;
 		}
@@ -95,7 +98,8 @@ static bool see_member(void *ctx, size_t i, const char *key, int token, const ch
 	struct text_member *m;
 	uint64_t v = 0;
 
-	if (token == JSON_NULL || token == JSON_TRUE || token == JSON_FALSE || i >= TEXT_GROUP_MEMBERS)
+	if (token == JSON_NULL || token == JSON_TRUE || token == JSON_FALSE ||
+	    i >= TEXT_GROUP_MEMBERS)
 		return false;
 	if (!p->rows) {
 		if (strpbrk(key, "$=,{}[] \"\\"))
@@ -123,8 +127,8 @@ void text_group_see(struct text_group_plan *p, const char *json)
 
 	if (p->failed)
 		return;
-	p->failed = !each_member(json, see_member, p) ||
-		    p->numbers.n - before != p->group.members.n;
+	p->failed =
+	    !each_member(json, see_member, p) || p->numbers.n - before != p->group.members.n;
 	p->rows++;
 }
 
@@ -238,8 +242,7 @@ bool text_group_finish(struct text_group_plan *p, struct text_group *ret)
 		memset(&p->group, 0, sizeof(p->group));
 	}
 	text_group_done(&p->group);
-	vec_for(&p->first, s)
-		free(*s);
+	vec_for(&p->first, s) free(*s);
 	vec_done(&p->first);
 	vec_done(&p->same);
 	vec_done(&p->numeric);
@@ -256,7 +259,8 @@ void text_group_write(const struct text_group *g, struct strbuf *b)
 {
 	const char *unit = NULL;
 
-	vec_for(&g->members, m) {
+	vec_for(&g->members, m)
+	{
 		strbuf_addc(b, m == g->members.v ? '{' : ',');
 		strbuf_add(b, m->name);
 		if (!same_unit(unit, m->suffix))
@@ -293,8 +297,9 @@ static void read_member(struct text_member *m, const char *s, size_t n, const ch
 		const char *equals = memchr(s + name, '=', n - name);
 
 		end = equals ? (size_t)(equals - s) : n;
-		m->suffix = end == name + 2 && s[name + 1] == '#' ? NULL
-								   : copy(s + name + 1, end - name - 1);
+		m->suffix = end == name + 2 && s[name + 1] == '#'
+				? NULL
+				: copy(s + name + 1, end - name - 1);
 	} else if (*unit) {
 		m->suffix = mem_strdup(*unit);
 	}
@@ -318,9 +323,9 @@ static bool find_held(const struct text_group *g, const char *name, size_t n, ui
 
 static bool read_rules(struct text_group *g)
 {
+	vec_for(&g->members, m) m->op = m->constant && *m->constant == '=' ? '=' : 0;
 	vec_for(&g->members, m)
-		m->op = m->constant && *m->constant == '=' ? '=' : 0;
-	vec_for(&g->members, m) {
+	{
 		const char *rule;
 		size_t n;
 
@@ -467,7 +472,8 @@ bool text_group_unpack(const struct text_group *g, const char *s, size_t n, stru
 		strbuf_addc(out, i ? ',' : '{');
 		json_quote(out, m->name, strlen(m->name), 0);
 		strbuf_addc(out, ':');
-		good = m->op ? add_derived(m, pieces, out) : add_value(out, m, pieces[i].s, pieces[i].n);
+		good = m->op ? add_derived(m, pieces, out)
+			     : add_value(out, m, pieces[i].s, pieces[i].n);
 	}
 	strbuf_addc(out, '}');
 	return good && text_is_json(out->s, out->n);

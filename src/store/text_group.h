@@ -8,23 +8,23 @@
 #include "vec.h"
 
 /*
- * Maps of a column that all have the same keys: the header names these once, with their units, and a
- * cell holds the values alone.
+ * Maps of a column that all have the same keys: the header names these once, with their units, and
+ * a cell holds the values alone.
  *
- *   mem_info{MemTotal$ kB,MemFree,MemUsed==MemTotal-MemFree,Mlocked=0,HugePages_Total$}   in the header
- *   131507688,101135084,0                                                             a row
+ *   mem_info{MemTotal$ kB,MemFree,MemUsed==MemTotal-MemFree,Mlocked=0,HugePages_Total$}
+ *   131507688,101135084,0
  *
- * `$` and a unit: this value and those after it are texts that end so; `$#`: numbers again. `=0`: the
- * value in all rows. `==A`, `==A-B`, `==A+B`: it follows from others that the rows hold.
+ * `$` and a unit: this value and those after it are texts that end so; `$#`: numbers again. `=0`:
+ * the value in all rows. `==A`, `==A-B`, `==A+B`: it follows from others that the rows hold.
  */
 #define TEXT_GROUP_MEMBERS 1024
 
 struct text_member {
 	char *name;
-	char *suffix;	/* of a text; NULL: a number */
+	char *suffix;   /* of a text; NULL: a number */
 	char *constant; /* value without suffix, NULL: none */
-	char op;	/* 0: the rows hold it; `=`, `+`, `-` */
-	uint32_t a, b;	/* members it follows from */
+	char op;        /* 0: the rows hold it; `=`, `+`, `-` */
+	uint32_t a, b;  /* members it follows from */
 };
 
 struct text_group {
@@ -37,9 +37,9 @@ void text_group_done(struct text_group *g);
 /* How the maps of a column agree. Zeroed: nothing seen. */
 struct text_group_plan {
 	struct text_group group;
-	VEC(char *) first;	 /* values of the first map */
+	VEC(char *) first;       /* values of the first map */
 	VEC(bool) same, numeric; /* by member: as in the first map; all are whole numbers */
-	VEC(uint64_t) numbers;	 /* by row and member */
+	VEC(uint64_t) numbers;   /* by row and member */
 	size_t rows;
 	bool failed;
 };

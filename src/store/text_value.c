@@ -8,8 +8,9 @@
 
 static bool is_plain(char c)
 {
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
-	       c == '.' || c == '/' || c == ':' || c == '-' || c == '(' || c == ')' || c == '@' || c == '%';
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+	       c == '_' || c == '.' || c == '/' || c == ':' || c == '-' || c == '(' || c == ')' ||
+	       c == '@' || c == '%';
 }
 
 static bool is_literal(const char *s, size_t n)
@@ -66,7 +67,8 @@ static void add_loose(struct strbuf *b, const char *json)
 		while (*end != '"')
 			end += *end == '\\' ? 2 : 1;
 		key = end[1] == ':';
-		if (text_is_plain(s + 1, (size_t)(end - s - 1)) && end[-1] != '.' && !memchr(s + 1, ':', (size_t)(end - s - 1)) &&
+		if (text_is_plain(s + 1, (size_t)(end - s - 1)) && end[-1] != '.' &&
+		    !memchr(s + 1, ':', (size_t)(end - s - 1)) &&
 		    (key || !is_literal(s + 1, (size_t)(end - s - 1))))
 			strbuf_addn(b, s + 1, (size_t)(end - s - 1));
 		else
@@ -146,6 +148,23 @@ bool text_next(const char **at, const char *end, const char **ret, size_t *ret_n
 	*ret = start;
 	*ret_n = (size_t)(*at - start);
 	return *at > start;
+}
+
+bool text_get_count(const char **at, const char *end, uint64_t *ret)
+{
+	const char *s = *at;
+	uint64_t v = 0;
+
+	for (; s < end && *s >= '0' && *s <= '9'; s++) {
+		if (v > UINT64_MAX / 10 - 1)
+			return false;
+		v = v * 10 + (uint64_t)(*s - '0');
+	}
+	if (s == *at)
+		return false;
+	*at = s;
+	*ret = v;
+	return true;
 }
 
 bool text_get_str(struct strbuf *out, const char *s, size_t n)

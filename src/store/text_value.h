@@ -18,6 +18,9 @@ bool text_is_plain(const char *s, size_t n);
  * @return false at the end of the line
  */
 bool text_next(const char **at, const char *end, const char **ret, size_t *ret_n);
+/** A whole number without sign off the front of @p *at. @return false when none is there, or it is
+ * huge */
+bool text_get_count(const char **at, const char *end, uint64_t *ret);
 /** A bare or quoted text back. @return false when the quotes are wrong */
 bool text_get_str(struct strbuf *out, const char *s, size_t n);
 /** Maps and lists back to JSON. @return false when malformed */

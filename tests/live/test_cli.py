@@ -151,6 +151,16 @@ class Convert(Case):
         self.assertEqual(got.get("env"), env)
         self.check_equal(graph, got["content"])
 
+    def test_capture_as_text(self):
+        """At most 10 kB, and everything is there again in the same order."""
+        if not os.path.exists(CAPTURE):
+            self.skipTest("no capture of openEuler's tool beside the source tree")
+        self.done("convert", CAPTURE, self.path("x.txt"))
+        self.assertLessEqual(os.path.getsize(self.path("x.txt")), 10000)
+        self.done("convert", self.path("x.txt"), self.path("x.json"), "--openeuler")
+        with open(CAPTURE) as a, open(self.path("x.json")) as b:
+            self.assertEqual(json.load(a), json.load(b))
+
     def round_trip_again(self, document):
         os.unlink(self.path("a.wpdb"))
         os.unlink(self.path("b.json"))
