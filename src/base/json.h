@@ -187,6 +187,9 @@ void json_write_array(struct json_writer *w);
 void json_write_array_end(struct json_writer *w);
 void json_write_key(struct json_writer *w, const char *key);
 void json_write_keyn(struct json_writer *w, const char *key, size_t n);
+/** A member that is text, as json_write_str(), or a number. */
+void json_key_str(struct json_writer *w, const char *key, const char *s);
+void json_key_u64(struct json_writer *w, const char *key, uint64_t v);
 /** Text; NULL is written as null. Each byte of invalid UTF-8 becomes U+FFFD. */
 void json_write_str(struct json_writer *w, const char *s);
 void json_write_strn(struct json_writer *w, const char *s, size_t n);

@@ -265,6 +265,18 @@ void json_write_u64(struct json_writer *w, uint64_t v)
 	strbuf_add_u64(w->out, v);
 }
 
+void json_key_str(struct json_writer *w, const char *key, const char *s)
+{
+	json_write_key(w, key);
+	json_write_str(w, s);
+}
+
+void json_key_u64(struct json_writer *w, const char *key, uint64_t v)
+{
+	json_write_key(w, key);
+	json_write_u64(w, v);
+}
+
 void json_write_f64(struct json_writer *w, double v)
 {
 	value(w);

@@ -1,42 +1,17 @@
 /* Lists and reports as JSON: fields come from the registry, ids are texts. */
 #include <string.h>
 
+#include "graph_meta.h"
 #include "render.h"
 #include "text.h"
-
-void json_key_str(struct json_writer *w, const char *key, const char *s)
-{
-	json_write_key(w, key);
-	json_write_str(w, s);
-}
+#include "value_json.h"
 
 static void write_value(struct graph *g, const struct field *f, const uint64_t *data, struct json_writer *w)
 {
 	struct value v = field_get(f, data);
 
-	switch (f->type) {
-	case T_BOOL:
-		json_write_bool(w, v.b);
-		break;
-	case T_I64:
-		json_write_i64(w, v.i64);
-		break;
-	case T_U64:
-		json_write_u64(w, v.u64);
-		break;
-	case T_F64:
-		json_write_f64(w, v.f64);
-		break;
-	case T_STR:
-		json_write_str(w, v.str);
-		break;
-	case T_JSON:
-		json_write_raw(w, v.str, strlen(v.str));
-		break;
-	case T_REF:
+	if (!value_write_json(&v, w))
 		json_write_str(w, graph_node_id(g, v.ref));
-		break;
-	}
 }
 
 void json_fields(struct graph *g, const struct type *t, uint64_t measured, const uint64_t *data,
@@ -179,67 +154,16 @@ static void write_counts(const struct type *const *types, size_t n, const uint64
 	json_write_object_end(w);
 }
 
-static void write_about(struct graph *g, struct json_writer *w)
-{
-	json_write_key(w, "start_ns");
-	json_write_u64(w, g->meta.start_ns);
-	json_write_key(w, "window_ns");
-	if (g->meta.window_ns)
-		json_write_u64(w, g->meta.window_ns);
-	else
-		json_write_null(w);
-	json_write_key(w, "intervals");
-	json_write_u64(w, g->meta.intervals);
-	json_write_key(w, "complete");
-	json_write_bool(w, g->meta.complete);
-	json_key_str(w, "tool", g->meta.tool);
-	json_key_str(w, "options", g->meta.options);
-	json_write_key(w, "lost");
-	json_write_array(w);
-	vec_for(&g->losses, l) {
-		json_write_object(w);
-		json_key_str(w, "source", l->source);
-		json_key_str(w, "cause", l->cause);
-		json_write_key(w, "count");
-		json_write_u64(w, l->count);
-		json_write_object_end(w);
-	}
-	json_write_array_end(w);
-	json_write_key(w, "status");
-	json_write_array(w);
-	vec_for(&g->status, s) {
-		json_write_object(w);
-		json_key_str(w, "source", s->source);
-		json_key_str(w, "state", s->state);
-		json_key_str(w, "rung", s->rung);
-		json_key_str(w, "reason", s->reason);
-		json_write_object_end(w);
-	}
-	json_write_array_end(w);
-	json_write_key(w, "cost");
-	json_write_array(w);
-	vec_for(&g->costs, c) {
-		json_write_object(w);
-		json_key_str(w, "name", c->name);
-		json_key_str(w, "unit", c->unit);
-		json_write_key(w, "value");
-		json_write_f64(w, c->value);
-		json_write_object_end(w);
-	}
-	json_write_array_end(w);
-}
-
 void render_summary_json(struct graph *g, const uint64_t *entities, const uint64_t *edges,
 			 struct json_writer *w)
 {
 	json_write_object(w);
-	json_write_key(w, "schema_version");
-	json_write_u64(w, 1);
+	json_key_u64(w, "schema_version", GRAPH_SCHEMA_VERSION);
 	json_write_key(w, "entities");
 	write_counts(entity_types, n_entity_types, entities, w);
 	json_write_key(w, "edges");
 	write_counts(edge_types, n_edge_types, edges, w);
-	write_about(g, w);
+	graph_write_about(g, w);
 	json_write_object_end(w);
 }
 
@@ -260,11 +184,10 @@ void render_report_json(struct graph *g, const struct selection *s, struct json_
 	struct selection hosts = {.type = &host_type}, processes = {.type = &process_type};
 
 	json_write_object(w);
-	json_write_key(w, "schema_version");
-	json_write_u64(w, 1);
+	json_key_u64(w, "schema_version", GRAPH_SCHEMA_VERSION);
 	json_write_key(w, "hosts");
 	render_entities_json(g, &hosts, w);
-	write_about(g, w);
+	graph_write_about(g, w);
 	json_write_key(w, "processes");
 	render_entities_json(g, &processes, w);
 	json_write_key(w, "flows");

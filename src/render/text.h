@@ -17,8 +17,6 @@ void text_end(struct graph *g, struct strbuf *b, uint32_t node);
 /** What a limit left out, if anything. */
 void text_omitted(struct strbuf *b, uint64_t shown, uint64_t all);
 
-/** A member with a text; NULL is written as null. */
-void json_key_str(struct json_writer *w, const char *key, const char *s);
 /** {"id", "pid", "name"} of a process, or of an endpoint outside. */
 void json_end(struct graph *g, uint32_t node, struct json_writer *w);
 /** One member for each field of the type; null when it is not measured. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph_meta.h"
+#include "value_json.h"
 
 struct writing {
 	struct graph *g;
@@ -17,29 +18,8 @@ static void write_value(struct writing *out, const struct field *f, const uint64
 {
 	struct value v = field_get(f, data);
 
-	switch (f->type) {
-	case T_BOOL:
-		json_write_bool(&out->w, v.b);
-		break;
-	case T_I64:
-		json_write_i64(&out->w, v.i64);
-		break;
-	case T_U64:
-		json_write_u64(&out->w, v.u64);
-		break;
-	case T_F64:
-		json_write_f64(&out->w, v.f64);
-		break;
-	case T_STR:
-		json_write_str(&out->w, v.str);
-		break;
-	case T_JSON:
-		json_write_raw(&out->w, v.str, strlen(v.str));
-		break;
-	case T_REF:
+	if (!value_write_json(&v, &out->w))
 		write_node(out, out->g->nodes.v[v.ref]);
-		break;
-	}
 }
 
 /* Close and open objects so that the next key belongs to the object with path @p to[0..n_to). */

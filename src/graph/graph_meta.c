@@ -4,47 +4,43 @@
 #include <errno.h>
 #include <string.h>
 
-static void write_text(struct json_writer *w, const char *key, const char *s)
+static void write_losses(const struct graph *g, struct json_writer *w)
 {
-	json_write_key(w, key);
-	json_write_str(w, s);
+	json_write_key(w, "lost");
+	json_write_array(w);
+	vec_for(&g->losses, l) {
+		json_write_object(w);
+		json_key_str(w, "source", l->source);
+		json_key_str(w, "cause", l->cause);
+		json_key_u64(w, "count", l->count);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
 }
 
-static void write_u64(struct json_writer *w, const char *key, uint64_t v)
-{
-	json_write_key(w, key);
-	json_write_u64(w, v);
-}
-
-static void write_tables(const struct graph *g, struct json_writer *w)
+static void write_status(const struct graph *g, struct json_writer *w)
 {
 	json_write_key(w, "status");
 	json_write_array(w);
 	vec_for(&g->status, s) {
 		json_write_object(w);
-		write_text(w, "source", s->source);
-		write_text(w, "state", s->state);
-		write_text(w, "rung", s->rung);
-		write_text(w, "reason", s->reason);
+		json_key_str(w, "source", s->source);
+		json_key_str(w, "state", s->state);
+		json_key_str(w, "rung", s->rung);
+		json_key_str(w, "reason", s->reason);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
-	json_write_key(w, "lost");
-	json_write_array(w);
-	vec_for(&g->losses, l) {
-		json_write_object(w);
-		write_text(w, "source", l->source);
-		write_text(w, "cause", l->cause);
-		write_u64(w, "count", l->count);
-		json_write_object_end(w);
-	}
-	json_write_array_end(w);
+}
+
+static void write_costs(const struct graph *g, struct json_writer *w)
+{
 	json_write_key(w, "cost");
 	json_write_array(w);
 	vec_for(&g->costs, c) {
 		json_write_object(w);
-		write_text(w, "name", c->name);
-		write_text(w, "unit", c->unit);
+		json_key_str(w, "name", c->name);
+		json_key_str(w, "unit", c->unit);
 		json_write_key(w, "value");
 		json_write_f64(w, c->value);
 		json_write_object_end(w);
@@ -52,20 +48,32 @@ static void write_tables(const struct graph *g, struct json_writer *w)
 	json_write_array_end(w);
 }
 
-void graph_write_meta(const struct graph *g, struct json_writer *w)
+void graph_write_about(const struct graph *g, struct json_writer *w)
 {
 	const struct snapshot_meta *m = &g->meta;
 
-	json_write_object(w);
-	write_u64(w, "schema_version", GRAPH_SCHEMA_VERSION);
-	write_text(w, "tool", m->tool);
-	write_text(w, "options", m->options);
-	write_u64(w, "start_ns", m->start_ns);
-	write_u64(w, "window_ns", m->window_ns);
-	write_u64(w, "intervals", m->intervals);
+	json_key_u64(w, "start_ns", m->start_ns);
+	if (m->window_ns) {
+		json_key_u64(w, "window_ns", m->window_ns);
+	} else {
+		json_write_key(w, "window_ns");
+		json_write_null(w);
+	}
+	json_key_u64(w, "intervals", m->intervals);
 	json_write_key(w, "complete");
 	json_write_bool(w, m->complete);
-	write_tables(g, w);
+	json_key_str(w, "tool", m->tool);
+	json_key_str(w, "options", m->options);
+	write_losses(g, w);
+	write_status(g, w);
+	write_costs(g, w);
+}
+
+void graph_write_meta(const struct graph *g, struct json_writer *w)
+{
+	json_write_object(w);
+	json_key_u64(w, "schema_version", GRAPH_SCHEMA_VERSION);
+	graph_write_about(g, w);
 	json_write_object_end(w);
 }
 
