@@ -260,12 +260,14 @@ static enum text_follows cpu_shares(struct text_deriver *v, const struct node *p
 	double sum[NODES] = {0};
 	int n = 0;
 
+	if (p->type != &process_type)
+		return FOLLOWS_NOT;
 	if (v->text[p->index])
 		return as_text(v->text[p->index], ret);
 	while (n < NODES && numa_within(v, lo + (size_t)n, p->ns, UINT64_MAX))
 		n++;
 	v->text[p->index] = "";
-	if (!n || n == NODES || p->type != &process_type)
+	if (!n || n == NODES)
 		return FOLLOWS_NOT;
 	for (uint32_t i = v->first[p->index]; i != NONE_YET; i = v->next[i])
 		if (!add_runtime(v, v->g->edges.v[i], lo, n, sum))
@@ -371,6 +373,8 @@ static enum text_follows cpus_of_set(struct text_deriver *v, const struct node *
 	struct strbuf b = {0};
 	bool good;
 
+	if (set->type != &numa_set_type)
+		return FOLLOWS_NOT;
 	ret->type = T_STR;
 	ret->str = v->text[set->index];
 	if (ret->str)

@@ -85,6 +85,15 @@ static void add_member(struct text_group_plan *p, const char *key, int token, co
 	vec_push(&p->numeric, true);
 }
 
+/* Rules need names that are different, and a header names without marks of its own. */
+static bool can_name(const struct text_group_plan *p, const char *key)
+{
+	vec_for(&p->group.members, m)
+		if (!strcmp(m->name, key))
+			return false;
+	return *key && !strpbrk(key, "$=,{}[] \"\\");
+}
+
 static bool ends_in(const char *text, const char *suffix)
 {
 	size_t n = strlen(text), m = strlen(suffix);
@@ -102,7 +111,7 @@ static bool see_member(void *ctx, size_t i, const char *key, int token, const ch
 	    i >= TEXT_GROUP_MEMBERS)
 		return false;
 	if (!p->rows) {
-		if (strpbrk(key, "$=,{}[] \"\\"))
+		if (!can_name(p, key))
 			return false;
 		add_member(p, key, token, text);
 	}

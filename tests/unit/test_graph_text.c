@@ -263,6 +263,28 @@ TEST(maps_that_differ_keep_their_keys)
 	graph_done(&g);
 }
 
+TEST(maps_with_odd_keys_keep_them)
+{
+	static const char *const maps[] = {
+	    "{\"a\":%u,\"\":2,\"b\":3}",        "{\"a\":%u,\"a\":2,\"b\":3}",
+	    "{\"a=b\":%u,\"c\":2,\"d\":3}",     "{\"a]\":%u,\"c\":2,\"d\":3}",
+	    "{\"a\":\"%u [\",\"c\":2,\"d\":3}", "{\"+\":%u,\"a-b\":7%u,\"-\":3%u}",
+	};
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(*maps); i++) {
+		struct graph g;
+		char map[64];
+
+		graph_init(&g);
+		for (unsigned k = 0; k < 5; k++) {
+			snprintf(map, sizeof(map), maps[i], k, k, k);
+			add_numa(&g, k, "", map);
+		}
+		free(round_trip(&g));
+		graph_done(&g);
+	}
+}
+
 /* A host with two NUMA nodes, and a process with two threads. */
 static void add_host(struct graph *g, bool plain)
 {
@@ -423,18 +445,19 @@ TEST(texts_that_grow_are_refused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(ends_are_written_in_runs),
-	    cmocka_unit_test(courses_of_ends_stand_in_the_header),
-	    cmocka_unit_test(texts_share_both_ends_with_the_one_above),
-	    cmocka_unit_test(threads_are_called_as_their_process),
-	    cmocka_unit_test(maps_share_keys_units_constants_and_sums),
-	    cmocka_unit_test(a_rule_with_an_exception_is_none),
-	    cmocka_unit_test(maps_that_differ_keep_their_keys),
-	    cmocka_unit_test(what_follows_is_left_out),
-	    cmocka_unit_test(what_does_not_quite_follow_is_kept),
-	    cmocka_unit_test(no_relation_has_a_field_called_as_a_word_of_the_format),
-	    cmocka_unit_test(wrong_texts_are_refused),
-	    cmocka_unit_test(texts_that_grow_are_refused),
+		cmocka_unit_test(ends_are_written_in_runs),
+		cmocka_unit_test(courses_of_ends_stand_in_the_header),
+		cmocka_unit_test(texts_share_both_ends_with_the_one_above),
+		cmocka_unit_test(threads_are_called_as_their_process),
+		cmocka_unit_test(maps_share_keys_units_constants_and_sums),
+		cmocka_unit_test(a_rule_with_an_exception_is_none),
+		cmocka_unit_test(maps_that_differ_keep_their_keys),
+		cmocka_unit_test(maps_with_odd_keys_keep_them),
+		cmocka_unit_test(what_follows_is_left_out),
+		cmocka_unit_test(what_does_not_quite_follow_is_kept),
+		cmocka_unit_test(no_relation_has_a_field_called_as_a_word_of_the_format),
+		cmocka_unit_test(wrong_texts_are_refused),
+		cmocka_unit_test(texts_that_grow_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
