@@ -30,6 +30,8 @@ char buf[BUF_BYTES];
 	X("threads", pipe_threads_run, "pipe", NULL)                                              \
 	X("packet", pipe_packet_run, "pipe", NULL)                                                \
 	X("quiet", pipe_quiet_run, "pipe", NULL)                                                  \
+	X("self", pipe_self_run, "pipe", NULL)                                                    \
+	X("killed", pipe_killed_run, "pipe", NULL)                                                \
 	X("dup", pipe_dup_run, "pipe", NULL)                                                      \
 	X("exec", pipe_exec_run, "pipe", NULL)                                                    \
 	X("brief", pipe_brief_run, "pipe, 5 ms lives", NULL)                                      \
@@ -53,14 +55,18 @@ char buf[BUF_BYTES];
 	X("ringsplice", uring_splice_run, "io_uring", NULL)                                       \
 	X("ringfile", uring_file_run, "io_uring", NULL)                                           \
 	X("ringevent", uring_event_run, "io_uring", NULL)                                         \
+	X("ringdefer", uring_defer_run, "io_uring", NULL)                                         \
+	X("ringskip", uring_skip_run, "io_uring, no result", "io_uring")                          \
 	X("ringpoll", uring_poll_run, "io_uring SQPOLL", NULL)                                    \
 	X("event", event_threads_run, "eventfd", NULL)                                            \
 	X("eventmany", event_many_run, "eventfd", NULL)                                           \
+	X("eventring", uring_signal_run, "eventfd", NULL)                                         \
 	X("mq", mq_run, "POSIX queue", NULL)                                                      \
 	X("mqns", mq_namespace_run, "POSIX queue", NULL)                                          \
 	X("msg", msg_run, "SysV queue", NULL)                                                     \
 	X("msgns", msg_namespace_run, "SysV queue", NULL)                                         \
 	X("sem", sem_run, "SysV semaphore", NULL)                                                 \
+	X("semlots", sem_lots_run, "SysV semaphore", "semaphore")                                 \
 	X("vmread", vm_read_run, "process_vm", NULL)                                              \
 	X("vmwrite", vm_write_run, "process_vm", NULL)                                            \
 	X("vmns", vm_namespace_run, "process_vm", NULL)                                           \
@@ -68,11 +74,16 @@ char buf[BUF_BYTES];
 	X("passmany", pass_many_run, "fd passing", NULL)                                          \
 	X("passcut", pass_cut_run, "fd passing", NULL)                                            \
 	X("passpipe", pass_pipe_run, "fd passing", NULL)                                          \
+	X("passlate", pass_late_run, "fd passing", NULL)                                          \
+	X("passpeek", pass_peek_run, "fd passing", NULL)                                          \
+	X("passlots", pass_lots_run, "fd passing, 40 at once", "descriptors")                     \
+	X("passring", pass_ring_run, "fd passing, io_uring", "io_uring")                          \
 	X("getfd", getfd_run, "pidfd_getfd", NULL)                                                \
 	X("names", file_names_run, "file", NULL)                                                  \
 	X("memory", file_memory_run, "file", NULL)                                                \
 	X("copy", file_copy_run, "copy_file_range", NULL)                                         \
-	X("silent", file_quiet_run, "file", NULL)
+	X("silent", file_quiet_run, "file", NULL)                                                 \
+	X("aio", file_aio_run, "file, io_submit", "io_submit")
 
 #define CASE_ROW(name_, run_, mechanism_, blind_) {.name = name_, .run = run_},
 #define PATH_ROW(name_, run_, mechanism_, blind_) {mechanism_, blind_},

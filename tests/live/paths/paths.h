@@ -93,7 +93,8 @@ int object_of(struct tcase *c, int fd);
 int object_sysv(struct tcase *c, enum object_kind kind, int id);
 /** Note a call that returned @p bytes, 0 counts: a message may be empty. */
 void did(struct tcase *c, int object, enum dir dir, uint64_t bytes);
-void did_often(struct tcase *c, int object, enum dir dir, uint64_t bytes, uint64_t calls);
+/** The same for a process that was killed within its one call, which nobody can ask any more. */
+void did_before_death(struct tcase *c, pid_t pid, int object, enum dir dir, uint64_t bytes);
 /** Note a copy of memory from one role to another, or a descriptor that arrived. */
 void moved(struct tcase *c, pid_t from, pid_t to, int object, uint64_t bytes);
 /** One write() that must move all @p n bytes, at most BUF_BYTES. */
@@ -134,6 +135,8 @@ void pipe_many_run(struct tcase *c);
 void pipe_threads_run(struct tcase *c);
 void pipe_packet_run(struct tcase *c);
 void pipe_quiet_run(struct tcase *c);
+void pipe_self_run(struct tcase *c);
+void pipe_killed_run(struct tcase *c);
 void pipe_compat_run(struct tcase *c);
 
 /* paths_identity.c: one object under many names, and its short-lived users */
@@ -166,6 +169,9 @@ void uring_poll_run(struct tcase *c);
 void uring_splice_run(struct tcase *c);
 void uring_file_run(struct tcase *c);
 void uring_event_run(struct tcase *c);
+void uring_defer_run(struct tcase *c);
+void uring_skip_run(struct tcase *c);
+void uring_signal_run(struct tcase *c);
 
 /* paths_queue.c: eventfd, POSIX and System V queues, semaphores */
 void event_threads_run(struct tcase *c);
@@ -175,6 +181,7 @@ void mq_namespace_run(struct tcase *c);
 void msg_run(struct tcase *c);
 void msg_namespace_run(struct tcase *c);
 void sem_run(struct tcase *c);
+void sem_lots_run(struct tcase *c);
 
 /* paths_memory.c */
 void vm_read_run(struct tcase *c);
@@ -186,6 +193,10 @@ void pass_kinds_run(struct tcase *c);
 void pass_many_run(struct tcase *c);
 void pass_cut_run(struct tcase *c);
 void pass_pipe_run(struct tcase *c);
+void pass_late_run(struct tcase *c);
+void pass_peek_run(struct tcase *c);
+void pass_lots_run(struct tcase *c);
+void pass_ring_run(struct tcase *c);
 void getfd_run(struct tcase *c);
 
 /* paths_file.c */
@@ -193,3 +204,4 @@ void file_names_run(struct tcase *c);
 void file_memory_run(struct tcase *c);
 void file_copy_run(struct tcase *c);
 void file_quiet_run(struct tcase *c);
+void file_aio_run(struct tcase *c);

@@ -3,9 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -157,9 +163,69 @@ static void quiet_user(struct tcase *c, int role)
 	}
 }
 
+/* What has no inode of its own is none either: a timer, a signal, a watch of a folder. */
+static void nameless_user(struct tcase *c, int role)
+{
+	struct itimerspec soon = {.it_value = {0, 1}};
+	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC), watch = inotify_init1(IN_CLOEXEC);
+	int signals;
+	sigset_t usr2;
+
+	sigemptyset(&usr2);
+	sigaddset(&usr2, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &usr2, NULL);
+	signals = signalfd(-1, &usr2, SFD_CLOEXEC);
+	if (timer < 0 || watch < 0 || signals < 0 ||
+	    inotify_add_watch(watch, shared->dir, IN_CREATE) < 0)
+		die("open what has no name");
+	gate(c);
+	raise(SIGUSR2);
+	close(file_with("watched", 0));
+	if (timerfd_settime(timer, 0, &soon, NULL) < 0 || read(timer, buf, 8) != 8)
+		die("read a timer");
+	if (read(signals, buf, 128) != 128 || read(watch, buf, 4096) <= 0)
+		die("read a signal and a watch");
+}
+
 void file_quiet_run(struct tcase *c)
 {
 	file = file_with("quiet", 0);
 	object = object_of(c, file);
-	PLAY(c, {"u", quiet_user});
+	PLAY(c, {"u", quiet_user}, {"n", nameless_user});
+}
+
+/* The older asynchronous interface of the kernel. */
+enum { AIO_BYTES = 4096, AIO_ROUNDS = 5 };
+
+static void aio_do(struct tcase *c, aio_context_t ctx, unsigned op, int64_t at)
+{
+	struct iocb request = {.aio_fildes = file, .aio_lio_opcode = op, .aio_offset = at,
+			       .aio_buf = (uintptr_t)buf, .aio_nbytes = AIO_BYTES};
+	struct iocb *list[] = {&request};
+	struct io_event done;
+
+	if (syscall(SYS_io_submit, ctx, 1, list) != 1 ||
+	    syscall(SYS_io_getevents, ctx, 1, 1, &done, NULL) != 1 || done.res != AIO_BYTES)
+		die("transfer by io_submit");
+	did(c, object, op == IOCB_CMD_PREAD ? DIR_READ : DIR_WRITE, AIO_BYTES);
+}
+
+static void aio_user(struct tcase *c, int role)
+{
+	aio_context_t ctx = 0;
+
+	if (syscall(SYS_io_setup, 4, &ctx) < 0)
+		die("io_setup");
+	gate(c);
+	for (int i = 0; i < AIO_ROUNDS; i++) {
+		aio_do(c, ctx, IOCB_CMD_PWRITE, i * AIO_BYTES);
+		aio_do(c, ctx, IOCB_CMD_PREAD, i * AIO_BYTES);
+	}
+}
+
+void file_aio_run(struct tcase *c)
+{
+	file = file_with("aio", 0);
+	object = object_of(c, file);
+	PLAY(c, {"u", aio_user});
 }

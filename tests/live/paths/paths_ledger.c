@@ -147,12 +147,10 @@ int object_sysv(struct tcase *c, enum object_kind kind, int id)
 	return object_add(c, &o);
 }
 
-static struct access *access_of(struct ledger *l, int object, enum dir dir)
+static struct access *access_of(struct ledger *l, pid_t pid, pid_t tid, int object, enum dir dir)
 {
 	struct access *a = l->accesses, *end = a + l->naccesses;
-	pid_t pid, tid;
 
-	host_ids(&pid, &tid);
 	for (; a < end; a++)
 		if (a->tid == tid && a->pid == pid && a->object == object && a->dir == dir)
 			return a;
@@ -165,21 +163,29 @@ static struct access *access_of(struct ledger *l, int object, enum dir dir)
 	return a;
 }
 
-void did_often(struct tcase *c, int object, enum dir dir, uint64_t bytes, uint64_t calls)
+static void note(struct tcase *c, pid_t pid, pid_t tid, int object, enum dir dir, uint64_t bytes)
 {
 	struct ledger *l = ledger_of(c);
 	struct access *a;
 
 	sem_take(&l->lock);
-	a = access_of(l, object, dir);
+	a = access_of(l, pid, tid, object, dir);
 	a->bytes += bytes;
-	a->calls += calls;
+	a->calls++;
 	sem_post(&l->lock);
 }
 
 void did(struct tcase *c, int object, enum dir dir, uint64_t bytes)
 {
-	did_often(c, object, dir, bytes, 1);
+	pid_t pid, tid;
+
+	host_ids(&pid, &tid);
+	note(c, pid, tid, object, dir, bytes);
+}
+
+void did_before_death(struct tcase *c, pid_t pid, int object, enum dir dir, uint64_t bytes)
+{
+	note(c, pid, pid, object, dir, bytes);
 }
 
 void moved(struct tcase *c, pid_t from, pid_t to, int object, uint64_t bytes)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <liburing.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 enum { GIVER, TAKER, THIRD }; /* roles */
-enum { MAX_FDS = 8 };
+enum { MAX_FDS = 40 };
 
 union control {
 	struct cmsghdr head;
@@ -272,6 +273,169 @@ void pass_pipe_run(struct tcase *c)
 	flow_add(c, TAKER, THIRD, KIND_UNIX);
 	PLAY(c, {"give", pipe_giver}, {"take", pipe_taker}, {"3rd", pipe_third},
 	     {"r", pipe_reader});
+}
+
+/* Taken long after the sender ended. */
+enum { LATE_US = 1300000 };
+
+static void late_giver(struct tcase *c, int role)
+{
+	give(c, GIVER, TAKER, pair[0], end, 2);
+}
+
+static void late_taker(struct tcase *c, int role)
+{
+	int fds[MAX_FDS];
+
+	gate(c);
+	role_start(c, GIVER, late_giver);
+	reap();
+	sleep_us(LATE_US);
+	if (accept_fds(c, GIVER, TAKER, pair[1], fds, 2) != 2) {
+		errno = ENOMSG;
+		die("take two descriptors");
+	}
+}
+
+void pass_late_run(struct tcase *c)
+{
+	open_pipe(c);
+	connect_roles(c, SOCK_STREAM);
+	role_add(c, "give", false);
+	role_add(c, "take", true);
+	role_start(c, TAKER, late_taker);
+	case_play(c, NULL);
+}
+
+/* Whoever looks at a message without taking it gets its descriptors too. */
+static void peek_giver(struct tcase *c, int role)
+{
+	gate(c);
+	give(c, GIVER, TAKER, pair[0], end, 1);
+}
+
+static void peek_taker(struct tcase *c, int role)
+{
+	int fds[MAX_FDS];
+	union control u;
+	struct msghdr m;
+	struct iovec v;
+
+	gate(c);
+	message_for(&m, &u, &v, MAX_FDS);
+	if (recvmsg(pair[1], &m, MSG_PEEK) != 1 || taken(c, GIVER, TAKER, &u, fds) != 1)
+		die("look at a message");
+	if (accept_fds(c, GIVER, TAKER, pair[1], fds, MAX_FDS) != 1) {
+		errno = ENOMSG;
+		die("take a descriptor");
+	}
+}
+
+void pass_peek_run(struct tcase *c)
+{
+	open_pipe(c);
+	connect_roles(c, SOCK_DGRAM);
+	PLAY(c, {"give", peek_giver}, {"take", peek_taker});
+}
+
+/* Many with one message, after the credentials of the sender. */
+static void lots_giver(struct tcase *c, int role)
+{
+	struct ucred who = {getpid(), getuid(), getgid()};
+	char space[CMSG_SPACE(sizeof(who)) + CMSG_SPACE(sizeof(int) * MAX_FDS)] = {0};
+	struct iovec v = {buf, 1};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = space,
+			   .msg_controllen = sizeof(space)};
+	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+	int *fds;
+
+	*h = (struct cmsghdr){CMSG_LEN(sizeof(who)), SOL_SOCKET, SCM_CREDENTIALS};
+	memcpy(CMSG_DATA(h), &who, sizeof(who));
+	h = CMSG_NXTHDR(&m, h);
+	*h = (struct cmsghdr){CMSG_LEN(sizeof(int) * MAX_FDS), SOL_SOCKET, SCM_RIGHTS};
+	fds = (int *)CMSG_DATA(h);
+	for (int i = 0; i < MAX_FDS; i++)
+		fds[i] = end[i % 2];
+	gate(c);
+	if (sendmsg(pair[0], &m, 0) != 1)
+		die("pass descriptors");
+	flow_sent(flow_between(c, GIVER, TAKER, KIND_UNIX), 1);
+}
+
+static void lots_taker(struct tcase *c, int role)
+{
+	int fds[MAX_FDS];
+
+	gate(c);
+	if (accept_fds(c, GIVER, TAKER, pair[1], fds, MAX_FDS) != MAX_FDS) {
+		errno = ENOMSG;
+		die("take many descriptors");
+	}
+}
+
+void pass_lots_run(struct tcase *c)
+{
+	open_pipe(c);
+	connect_roles(c, SOCK_STREAM);
+	PLAY(c, {"give", lots_giver}, {"take", lots_taker});
+}
+
+/* By io_uring, in both directions. */
+static void ring_message(struct msghdr *m, bool sends)
+{
+	struct io_uring ring;
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe *cqe;
+
+	if (io_uring_queue_init(4, &ring, 0) < 0 || !(sqe = io_uring_get_sqe(&ring)))
+		die("make a ring");
+	if (sends)
+		io_uring_prep_sendmsg(sqe, pair[0], m, 0);
+	else
+		io_uring_prep_recvmsg(sqe, pair[1], m, 0);
+	if (io_uring_submit(&ring) != 1 || io_uring_wait_cqe(&ring, &cqe) < 0 || cqe->res != 1)
+		die("pass a descriptor by io_uring");
+	io_uring_queue_exit(&ring);
+}
+
+static void ring_giver(struct tcase *c, int role)
+{
+	union control u;
+	struct msghdr m;
+	struct iovec v;
+
+	message_for(&m, &u, &v, 1);
+	memcpy(CMSG_DATA(&u.head), end, sizeof(int));
+	gate(c);
+	ring_message(&m, true);
+	flow_sent(flow_between(c, GIVER, TAKER, KIND_UNIX), 1);
+}
+
+static void ring_taker(struct tcase *c, int role)
+{
+	union control u;
+	struct msghdr m;
+	struct iovec v;
+	int fd;
+
+	message_for(&m, &u, &v, 1);
+	gate(c);
+	ring_message(&m, false);
+	flow_received(flow_between(c, GIVER, TAKER, KIND_UNIX), 1);
+	taken(c, GIVER, TAKER, &u, &fd);
+}
+
+void pass_ring_run(struct tcase *c)
+{
+	struct io_uring ring;
+	int rc = io_uring_queue_init(4, &ring, 0);
+
+	if (rc < 0)
+		case_skip(c, "io_uring: %s", strerror(-rc));
+	io_uring_queue_exit(&ring);
+	open_pipe(c);
+	connect_roles(c, SOCK_STREAM);
+	PLAY(c, {"give", ring_giver}, {"take", ring_taker});
 }
 
 /* A process takes descriptors of another, which does nothing for it. */

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -299,6 +301,60 @@ void pipe_quiet_run(struct tcase *c)
 {
 	open_pipe(c, O_NONBLOCK);
 	PLAY(c, {"w", quiet_writer}, {"r", quiet_reader});
+}
+
+/* A process that wakes itself up. */
+enum { SELF_ROUNDS = 20, SELF_BYTES = 5 };
+
+static void self_player(struct tcase *c, int role)
+{
+	gate(c);
+	for (int i = 0; i < SELF_ROUNDS; i++) {
+		put(c, object, end[1], SELF_BYTES);
+		take(c, object, end[0], SELF_BYTES, 3);
+	}
+}
+
+void pipe_self_run(struct tcase *c)
+{
+	open_pipe(c, 0);
+	PLAY(c, {"s", self_player});
+}
+
+/* A writer that is killed within a call that has moved a part. */
+enum { KILLER, VICTIM, KILLED_BYTES = 200000 };
+
+static void killed_writer(struct tcase *c, int role)
+{
+	if (write(end[1], buf, KILLED_BYTES) >= 0)
+		die("write that never ends");
+}
+
+static void killer(struct tcase *c, int role)
+{
+	size_t total = 0;
+	int filled = 0;
+	pid_t victim;
+
+	gate(c);
+	victim = role_start(c, VICTIM, killed_writer);
+	while (filled < 65536 && !ioctl(end[0], FIONREAD, &filled))
+		sleep_us(1000);
+	kill(victim, SIGKILL);
+	if (waitpid(victim, NULL, 0) != victim || fcntl(end[0], F_SETFL, O_NONBLOCK) < 0)
+		die("wait for a child");
+	for (ssize_t r; (r = read(end[0], buf, 30000)) > 0; total += r)
+		did(c, object, DIR_READ, r);
+	did_before_death(c, victim, object, DIR_WRITE, total);
+}
+
+void pipe_killed_run(struct tcase *c)
+{
+	open_pipe(c, 0);
+	role_add(c, "r", true);
+	role_add(c, "w", false);
+	role_start(c, KILLER, killer);
+	case_play(c, NULL);
 }
 
 #ifdef __x86_64__

@@ -442,3 +442,26 @@ void sem_run(struct tcase *c)
 	PLAY(c, {"give", sem_giver}, {"take", sem_taker});
 	semctl(sem_id, 0, IPC_RMID);
 }
+
+/* As many operations with one call as there may be: half of them give, half take. */
+enum { LOTS = 100 };
+
+static void sem_lots_player(struct tcase *c, int role)
+{
+	struct sembuf op[LOTS];
+
+	gate(c);
+	for (int i = 0; i < LOTS; i++)
+		op[i] = (struct sembuf){i / 2 % 4, i % 2 ? -1 : 1, 0};
+	sem_did(c, op, LOTS);
+}
+
+void sem_lots_run(struct tcase *c)
+{
+	sem_id = semget(IPC_PRIVATE, 4, 0600);
+	if (sem_id < 0)
+		die("make semaphores");
+	sem_object = object_sysv(c, OBJECT_SYSV_SEM, sem_id);
+	PLAY(c, {"s", sem_lots_player});
+	semctl(sem_id, 0, IPC_RMID);
+}

@@ -181,6 +181,46 @@ void uring_poll_run(struct tcase *c)
 	uring_pipe(c);
 }
 
+/* Completed by the submitter alone, when it asks. */
+void uring_defer_run(struct tcase *c)
+{
+	setup_flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+	uring_pipe(c);
+}
+
+/* Requests that leave no result behind when they succeed. */
+enum { SKIP_BYTES = 1000 };
+
+static void skip_writer(struct tcase *c, int role)
+{
+	struct io_uring ring;
+
+	ring_open(&ring);
+	gate(c);
+	for (int i = 0; i < MESSAGES; i++) {
+		struct io_uring_sqe *sqe = request(&ring);
+
+		io_uring_prep_write(sqe, in[1], buf, SKIP_BYTES, 0);
+		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+		if (io_uring_submit(&ring) != 1)
+			die("submit a request");
+		did(c, in_object, DIR_WRITE, SKIP_BYTES);
+	}
+}
+
+static void skip_reader(struct tcase *c, int role)
+{
+	gate(c);
+	take(c, in_object, in[0], MESSAGES * SKIP_BYTES, 900);
+}
+
+void uring_skip_run(struct tcase *c)
+{
+	try_ring(c);
+	in_object = open_pipe(c, in);
+	PLAY(c, {"w", skip_writer}, {"r", skip_reader});
+}
+
 /* From pipe to pipe, after a copy of each message to a third. */
 enum { SPLICE_BYTES = 3000, SPLICE_ROUNDS = 10 };
 
@@ -322,4 +362,36 @@ void uring_event_run(struct tcase *c)
 		die("make an eventfd");
 	in_object = object_of(c, in[0]);
 	PLAY(c, {"add", event_adder}, {"take", event_taker});
+}
+
+/* An eventfd that the kernel adds to: it is read, and no process wrote it. */
+static void signal_taker(struct tcase *c, int role)
+{
+	struct io_uring ring;
+	uint64_t n;
+
+	ring_open(&ring);
+	if (io_uring_register_eventfd(&ring, in[0]) < 0)
+		die("register an eventfd");
+	gate(c);
+	for (int i = 0; i < ADDS; i++) {
+		struct io_uring_sqe *sqe = request(&ring);
+
+		io_uring_prep_nop(sqe);
+		if (ring_do(&ring, sqe) < 0)
+			die("do nothing by io_uring");
+		if (read(in[0], &n, sizeof(n)) != sizeof(n))
+			die("read an eventfd");
+		did(c, in_object, DIR_READ, sizeof(n));
+	}
+}
+
+void uring_signal_run(struct tcase *c)
+{
+	try_ring(c);
+	in[0] = eventfd(0, EFD_CLOEXEC);
+	if (in[0] < 0)
+		die("make an eventfd");
+	in_object = object_of(c, in[0]);
+	PLAY(c, {"take", signal_taker});
 }
