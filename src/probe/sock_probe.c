@@ -49,7 +49,7 @@ static const struct hook_def hooks[] = {
 
 struct sock_probe {
 	struct ladder ladder;
-	struct swap_map flows;
+	struct swap_map flows, streams;
 	struct ring_buffer *ring;
 	uint32_t max_flows;
 	int (*event_cb)(void *ctx, const struct sock_event *ev); /* while events are fetched */
@@ -71,24 +71,37 @@ struct delivery {
 	void *ctx;
 };
 
+static int hand_over(const struct delivery *d, enum sock_dir dir, const void *value)
+{
+	struct sock_sample s = {.dir = dir};
+
+	memcpy(&s.v, value, sizeof(s.v));
+	return d->cb(d->ctx, &s);
+}
+
 static int on_flow(void *ctx, const void *key, const void *value)
 {
-	const struct delivery *d = ctx;
-	struct sock_sample s;
 	struct sock_key k;
 
 	memcpy(&k, key, sizeof(k));
-	memcpy(&s.v, value, sizeof(s.v));
-	s.dir = k.dir;
-	return d->cb(d->ctx, &s);
+	return hand_over(ctx, k.dir, value);
+}
+
+static int on_stream(void *ctx, const void *key, const void *value)
+{
+	struct stream_key k;
+
+	memcpy(&k, key, sizeof(k));
+	return hand_over(ctx, k.dir, value);
 }
 
 int sock_probe_read(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_sample *s),
 		    void *ctx, struct err *e)
 {
 	struct delivery d = {cb, ctx};
+	int rc = swap_map_drain(&p->streams, on_stream, &d, e);
 
-	return swap_map_drain(&p->flows, on_flow, &d, e);
+	return rc ?: swap_map_drain(&p->flows, on_flow, &d, e);
 }
 
 int sock_probe_events(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_event *ev),
@@ -123,21 +136,26 @@ void sock_probe_rest(struct sock_probe *p, struct sock_rest ret[SOCK_PROTO_N][2]
 }
 
 /* ec095263a965 (v5.19) took the argument `noblock` away: six arguments before, five since. */
-static bool recv_has_noblock(void)
+static bool recv_has_noblock(const struct btf *btf)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	const struct btf_type *t;
-	bool has;
-	int id;
+	int id = btf__find_by_name_kind(btf, "tcp_recvmsg", BTF_KIND_FUNC);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (unsigned)id) : NULL;
 
-	if (!btf)
-		return false;
-	id = btf__find_by_name_kind(btf, "tcp_recvmsg", BTF_KIND_FUNC);
-	t = id > 0 ? btf__type_by_id(btf, (unsigned)id) : NULL;
 	t = t ? btf__type_by_id(btf, t->type) : NULL;
-	has = t && btf_is_func_proto(t) && btf_vlen(t) == 6;
-	btf__free(btf);
-	return has;
+	return t && btf_is_func_proto(t) && btf_vlen(t) == 6;
+}
+
+/* What HAS_HELPER() of the programs looks for. */
+static bool has_helper(const struct btf *btf, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (unsigned)id) : NULL;
+	const struct btf_enum *v = t ? btf_enum(t) : NULL;
+
+	for (int i = 0; t && i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, v[i].name_off), name))
+			return true;
+	return false;
 }
 
 static void size_map(struct bpf_object *obj, const char *name, uint32_t n)
@@ -150,16 +168,29 @@ static bool kprobes(const struct ladder *l)
 	return !strcmp(ladder_rung(l, "send"), "kprobe") || !strcmp(ladder_rung(l, "recv"), "kprobe");
 }
 
+/* Where sockets are told apart by address, not by cookie, all are in the map of messages. */
+static void size_flows(const struct sock_probe *p, struct bpf_object *obj, const struct ladder *l,
+		       bool has_cookie)
+{
+	uint32_t messages = !has_cookie || kprobes(l) ? p->max_flows : p->max_flows / 4;
+
+	size_map(obj, "flows_0", messages);
+	size_map(obj, "flows_1", messages);
+	size_map(obj, "streams_0", has_cookie ? p->max_flows : 1);
+	size_map(obj, "streams_1", has_cookie ? p->max_flows : 1);
+}
+
 static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, struct err *e)
 {
 	struct sock_probe *p = ctx;
 	struct bpf_map *rodata = bpf_object__find_map_by_name(obj, "sock.rodata");
 	struct sock__rodata *r = (void *)bpf_map__initial_value(rodata, &(size_t){0});
+	struct btf *btf = btf__load_vmlinux_btf();
 
-	r->recv_has_noblock = recv_has_noblock();
+	r->recv_has_noblock = btf && recv_has_noblock(btf);
 	r->recv_by_tracepoint = !strcmp(ladder_rung(l, "recv"), "tp_btf");
-	size_map(obj, "flows_0", p->max_flows);
-	size_map(obj, "flows_1", p->max_flows);
+	size_flows(p, obj, l, btf && has_helper(btf, "BPF_FUNC_check_mtu"));
+	btf__free(btf);
 	/* Every CPU keeps up to 128 elements of an LRU map for itself. */
 	size_map(obj, "pendings", 4096 + 128 * (uint32_t)libbpf_num_possible_cpus());
 	size_map(obj, "calls", kprobes(l) ? probe_max_tasks(l->options) : 1);
@@ -190,6 +221,8 @@ int sock_probe_open(struct sock_probe **ret, const struct probe_options *o, stru
 	rc = ladder_load(&p->ladder, elf, size, prepare, p, e);
 	if (!rc)
 		rc = swap_map_init(&p->flows, &p->ladder, "flows", "flows_0", "flows_1", e);
+	if (!rc)
+		rc = swap_map_init(&p->streams, &p->ladder, "streams", "streams_0", "streams_1", e);
 	if (!rc) {
 		p->ring = ring_buffer__new(ladder_map_fd(&p->ladder, "events"), on_event, p, NULL);
 		if (!p->ring)
@@ -209,6 +242,7 @@ void sock_probe_close(struct sock_probe *p)
 		return;
 	ring_buffer__free(p->ring);
 	swap_map_done(&p->flows);
+	swap_map_done(&p->streams);
 	ladder_done(&p->ladder);
 	free(p);
 }

@@ -34,6 +34,22 @@ struct {
 	.values = {&flows_0},
 };
 
+struct stream_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct stream_key);
+	__type(value, struct sock_value);
+} streams_0 SEC(".maps"), streams_1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(values, struct stream_map);
+} streams SEC(".maps") = {
+	.values = {&streams_0},
+};
+
 /* What did not fit, by protocol and direction. */
 struct rest {
 	u64 bytes, msgs;
@@ -91,20 +107,22 @@ struct moved {
 	u64 bytes;
 	enum sock_dir dir;
 	enum sock_proto proto;
+	u64 peer_id;	       /* of the named or the connected peer */
 	struct sock *peer;     /* unix: the connected peer */
 	struct pending *named; /* the peer that the message names, NULL: none */
 };
 
-static __always_inline void flow_new(struct sock_value *v, const struct sock_key *k,
-				     const struct moved *m, const bool raw)
+static __always_inline void flow_new(struct sock_value *v, u64 sk_id, const struct moved *m,
+				     const bool raw)
 {
 	v->first_ns = v->last_ns = bpf_ktime_get_boot_ns();
+	v->tick = bpf_jiffies64();
 	v->bytes = m->bytes;
 	v->msgs = 1;
 	task_ident_read(&v->task, (void *)bpf_get_current_task());
 	bpf_get_current_comm(v->comm, sizeof(v->comm));
-	sock_facts_read(&v->sock, m->sk, k->sk_id, sock_id_is_address(raw));
-	v->sock.peer_id = k->peer_id;
+	sock_facts_read(&v->sock, m->sk, sk_id, sock_id_is_address(raw));
+	v->sock.peer_id = m->peer_id;
 	if (m->named && m->named->family == AF_UNIX) {
 		v->sock.peer_ino = m->named->peer_ino;
 	} else if (m->named) {
@@ -114,37 +132,62 @@ static __always_inline void flow_new(struct sock_value *v, const struct sock_key
 	} else if (m->peer) {
 		v->sock.peer_ino = sock_ino(m->peer);
 	}
-	if (k->peer_id && sock_id_is_address(raw))
+	if (m->peer_id && sock_id_is_address(raw))
 		v->sock.flags |= SOCK_PEER_ID_ADDRESS;
 	if (m->named)
 		v->sock.flags |= SOCK_PEER_MESSAGE;
-	else if (v->sock.family == AF_UNIX ? !k->peer_id : !v->sock.remote.port)
+	else if (v->sock.family == AF_UNIX ? !m->peer_id : !v->sock.remote.port)
 		v->sock.flags |= SOCK_PEER_UNKNOWN;
 	if (m->proto == SOCK_PROTO_TCP)
 		sock_tcp_read(&v->tcp, m->sk, raw);
 }
 
-static __always_inline void flow_add(const struct sock_key *k, const struct moved *m, const bool raw)
+/*
+ * The clock costs as much as all the rest, and the state of the connection more: once a tick, and once
+ * in 16 ticks, is enough.
+ */
+static __always_inline void flow_refresh(struct sock_value *v, const struct moved *m, const bool raw)
 {
-	struct sock_value fresh = {}, *v;
-	u32 zero = 0;
-	void *map = bpf_map_lookup_elem(&flows, &zero);
+	u64 tick = bpf_jiffies64(), changed = tick ^ v->tick;
+
+	if (!changed)
+		return;
+	v->tick = tick;
+	v->last_ns = bpf_ktime_get_boot_ns();
+	if (changed >> 4 && m->proto == SOCK_PROTO_TCP)
+		sock_tcp_read(&v->tcp, m->sk, raw);
+}
+
+/* A function of its own, so that those that find their flow need not clear the room for a new one. */
+static __noinline int flow_begin(void *map, const void *key, u64 sk_id, const struct moved *m,
+				 const bool raw)
+{
+	struct sock_value fresh = {};
+
+	flow_new(&fresh, sk_id, m, raw);
+	if (bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST))
+		rest_add(m->proto, m->dir, m->bytes);
+	else
+		health_count(HEALTH_EMITTED);
+	return 0;
+}
+
+static __always_inline void flow_add(void *map, const void *key, u64 sk_id, const struct moved *m,
+				     const bool raw)
+{
+	struct sock_value *v;
 
 	if (!map)
 		return;
-	health_count(HEALTH_EMITTED);
-	v = bpf_map_lookup_elem(map, k);
+	v = bpf_map_lookup_elem(map, key);
 	if (!v) {
-		flow_new(&fresh, k, m, raw);
-		if (bpf_map_update_elem(map, k, &fresh, BPF_NOEXIST))
-			rest_add(m->proto, m->dir, m->bytes);
+		flow_begin(map, key, sk_id, m, raw);
 		return;
 	}
-	__sync_fetch_and_add(&v->bytes, m->bytes);
-	__sync_fetch_and_add(&v->msgs, 1);
-	v->last_ns = bpf_ktime_get_boot_ns();
-	if (m->proto == SOCK_PROTO_TCP)
-		sock_tcp_read(&v->tcp, m->sk, raw);
+	/* The key names the thread, and that runs on one CPU at a time. */
+	v->bytes += m->bytes;
+	v->msgs++;
+	flow_refresh(v, m, raw);
 }
 
 static __always_inline bool counts(enum sock_proto proto, s32 ret)
@@ -155,38 +198,78 @@ static __always_inline bool counts(enum sock_proto proto, s32 ret)
 	return ret > 0 || (ret == 0 && (proto == SOCK_PROTO_UDP || proto == SOCK_PROTO_UNIX_DGRAM));
 }
 
+static __always_inline bool is_stream(enum sock_proto proto, const bool raw)
+{
+	return !sock_id_is_address(raw) &&
+	       (proto == SOCK_PROTO_TCP || proto == SOCK_PROTO_UNIX_STREAM ||
+		proto == SOCK_PROTO_UNIX_SEQPACKET);
+}
+
+static __always_inline u64 current_start_ns(void)
+{
+	if (HAS_HELPER(get_current_task_btf))
+		return bpf_get_current_task_btf()->start_boottime;
+	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), start_boottime);
+}
+
+static __always_inline void stream_add(struct moved *m)
+{
+	struct stream_key k = {.dir = m->dir};
+	u32 zero = 0;
+
+	k.sk_id = sock_id(m->sk, false);
+	k.tid = bpf_get_current_pid_tgid();
+	k.start_ns = current_start_ns();
+	if (m->proto != SOCK_PROTO_TCP)
+		m->peer_id = sock_peer_id(m->sk, false, &m->peer);
+	flow_add(bpf_map_lookup_elem(&streams, &zero), &k, k.sk_id, m, false);
+}
+
+static __always_inline void message_add(struct moved *m, u64 sk_id, const bool raw)
+{
+	struct task_struct *t = (void *)bpf_get_current_task();
+	struct sock_key k = {.sk_id = sk_id, .dir = m->dir};
+	u32 zero = 0;
+
+	if (sock_id_is_address(raw))
+		k.ino = sock_ino(m->sk);
+	k.tid = bpf_get_current_pid_tgid();
+	k.start_ns = BPF_CORE_READ(t, start_boottime);
+	if (m->named) {
+		k.known = 1;
+		m->peer_id = m->named->peer_id;
+		k.port = m->named->port;
+		__builtin_memcpy(k.addr, m->named->addr, 16);
+	} else if (m->proto >= SOCK_PROTO_UNIX_STREAM && m->proto <= SOCK_PROTO_UNIX_SEQPACKET) {
+		m->peer_id = sock_peer_id(m->sk, raw, &m->peer);
+	}
+	k.peer_id = m->peer_id;
+	flow_add(bpf_map_lookup_elem(&flows, &zero), &k, sk_id, m, raw);
+}
+
 static __always_inline int on_moved(struct sock *sk, s32 ret, u32 flags, enum sock_dir dir,
 				    const bool raw)
 {
 	struct moved m = {.sk = sk, .bytes = ret, .dir = dir};
-	struct sock_key k = {.dir = dir};
-	u64 pk = pending_key(dir);
+	u64 pk = pending_key(dir), sk_id;
+	bool is_data;
 
 	m.proto = sock_proto_of(sk, raw);
 	if (m.proto == SOCK_PROTO_OTHER)
 		return 0;
-	k.sk_id = sock_id(sk, raw);
+	is_data = counts(m.proto, ret) && !(dir == SOCK_RECEIVED && flags & (MSG_PEEK | MSG_ERRQUEUE));
+	if (is_stream(m.proto, raw)) {
+		if (is_data)
+			stream_add(&m);
+		return 0;
+	}
+	sk_id = sock_id(sk, raw);
 	if (m.proto == SOCK_PROTO_UDP || m.proto == SOCK_PROTO_UNIX_DGRAM)
 		m.named = bpf_map_lookup_elem(&pendings, &pk);
-	if (m.named && m.named->sk_id && m.named->sk_id != k.sk_id && !sock_id_is_address(raw))
+	if (m.named && m.named->sk_id && m.named->sk_id != sk_id && !sock_id_is_address(raw))
 		m.named = NULL;
-	if (counts(m.proto, ret) && !(dir == SOCK_RECEIVED && flags & (MSG_PEEK | MSG_ERRQUEUE))) {
-		struct task_struct *t = (void *)bpf_get_current_task();
-
-		if (sock_id_is_address(raw))
-			k.ino = sock_ino(sk);
-		k.tid = bpf_get_current_pid_tgid();
-		k.start_ns = BPF_CORE_READ(t, start_boottime);
-		if (m.named) {
-			k.known = 1;
-			k.peer_id = m.named->peer_id;
-			k.port = m.named->port;
-			__builtin_memcpy(k.addr, m.named->addr, 16);
-		} else if (m.proto >= SOCK_PROTO_UNIX_STREAM && m.proto <= SOCK_PROTO_UNIX_SEQPACKET) {
-			k.peer_id = sock_peer_id(sk, raw, &m.peer);
-		}
-		flow_add(&k, &m, raw);
-	}
+	if (is_data)
+		message_add(&m, sk_id, raw);
 	if (m.named)
 		bpf_map_delete_elem(&pendings, &pk);
 	return 0;

@@ -71,7 +71,18 @@ struct sock_facts {
 	struct sock_addr_abi remote; /**< all zero with SOCK_PEER_UNKNOWN */
 };
 
-/** Who moved bytes through which socket, in which direction, with which peer. */
+/**
+ * Who moved bytes through which connection, in which direction: for the sockets that keep their peer,
+ * and are told apart by their cookies. Short, because it is looked up for every message.
+ */
+struct stream_key {
+	__u64 sk_id;
+	__u64 start_ns;
+	__u32 tid;
+	__u32 dir; /**< enum sock_dir */
+};
+
+/** Who moved bytes through which socket, in which direction, with which peer: all other sockets. */
 struct sock_key {
 	__u64 sk_id;
 	__u64 peer_id;
@@ -84,14 +95,15 @@ struct sock_key {
 	__u64 ino; /**< 0 unless sk_id is an address: the next socket may have the same one */
 };
 
-/** Moved during one interval. Times are CLOCK_BOOTTIME. */
+/** Moved during one interval. Times are CLOCK_BOOTTIME, the last one as of the last timer tick. */
 struct sock_value {
 	__u64 bytes;
 	__u64 msgs; /**< calls that moved something; a zero-length datagram counts, EOF does not */
 	__u64 first_ns, last_ns;
+	__u64 tick; /**< jiffies at last_ns */
 	struct task_ident task;
 	struct sock_facts sock;
-	struct sock_tcp tcp; /**< zero unless proto is TCP */
+	struct sock_tcp tcp; /**< zero unless proto is TCP; as of last_ns */
 	char comm[TASK_COMM_BYTES];
 };
 
@@ -109,5 +121,6 @@ _Static_assert(sizeof(struct sock_addr_abi) == 20, "ABI");
 _Static_assert(sizeof(struct sock_tcp) == 48, "ABI");
 _Static_assert(sizeof(struct sock_facts) == 88, "ABI");
 _Static_assert(sizeof(struct sock_key) == 56, "ABI");
-_Static_assert(sizeof(struct sock_value) == 32 + 24 + 88 + 48 + 16, "ABI");
+_Static_assert(sizeof(struct sock_value) == 32 + 24 + 88 + 48 + 16 + 8, "ABI");
+_Static_assert(sizeof(struct stream_key) == 24, "ABI");
 _Static_assert(sizeof(struct sock_event) == 8 + 88 + 48 + 8, "ABI");
