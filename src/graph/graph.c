@@ -133,12 +133,16 @@ void graph_done(struct graph *g)
 
 const char *graph_strn(struct graph *g, const char *s, size_t n)
 {
-	return strtab_intern(&g->priv->strings, s, n);
+	struct graph_private *p = g->priv;
+
+	/* A graph, and its arena with it, may have been moved by assignment. */
+	p->strings.arena = &g->arena;
+	return strtab_intern(&p->strings, s, n);
 }
 
 const char *graph_str(struct graph *g, const char *s)
 {
-	return strtab_add(&g->priv->strings, s);
+	return graph_strn(g, s, strlen(s));
 }
 
 struct value field_get(const struct field *f, const uint64_t *data)

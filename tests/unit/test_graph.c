@@ -59,6 +59,20 @@ TEST(equal_texts_have_equal_addresses)
 	graph_done(&g);
 }
 
+TEST(a_graph_can_be_moved)
+{
+	struct graph g, moved;
+	const char *a;
+
+	graph_init(&g);
+	a = graph_str(&g, "abc");
+	moved = g;
+	memset(&g, 0xff, sizeof(g));
+	assert_ptr_equal(graph_str(&moved, "abc"), a);
+	assert_string_equal(graph_str(&moved, "def"), "def");
+	graph_done(&moved);
+}
+
 TEST(key_fields_make_the_identity)
 {
 	struct graph g;
@@ -433,6 +447,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_texts_have_equal_addresses),
+		cmocka_unit_test(a_graph_can_be_moved),
 		cmocka_unit_test(key_fields_make_the_identity),
 		cmocka_unit_test(many_entities_stay_distinct),
 		cmocka_unit_test(last_value_wins_and_unknown_stays),
