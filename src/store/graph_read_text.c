@@ -11,6 +11,7 @@
 #include "text_ends.h"
 #include "text_group.h"
 #include "text_value.h"
+#include "utf8.h"
 
 #define COLUMNS (FIELDS_MAX + 2)
 
@@ -256,6 +257,20 @@ static bool get_ref(const struct reading *in, const struct field *f, const char 
 	return true;
 }
 
+/* Texts of a graph are UTF-8; a cell that shares part of a character with the one above is none. */
+static bool is_utf8(const char *s, size_t n)
+{
+	while (n) {
+		int len = utf8_seq((const unsigned char *)s, n);
+
+		if (len < 1 || !*s)
+			return false;
+		s += len;
+		n -= (size_t)len;
+	}
+	return true;
+}
+
 static int get_value(struct reading *in, const struct column *c, const struct field *f,
 		     const char *s, size_t n, struct value *v)
 {
@@ -267,7 +282,7 @@ static int get_value(struct reading *in, const struct column *c, const struct fi
 		good = f->type == T_STR ? text_get_str(&in->text, s, n)
 		       : c->grouped     ? text_group_unpack(&c->group, s, n, &in->text)
 					: text_get_json(&in->text, s, n);
-		if (!good)
+		if (!good || !is_utf8(in->text.s, in->text.n))
 			return wrong(in, "a value does not fit its column");
 		if (in->text.n > in->budget)
 			return wrong(in, "its values are too long in all");
@@ -313,6 +328,10 @@ static int get_shared(struct reading *in, struct column *c, const char *s, size_
 	strbuf_addn(&whole, above, head);
 	strbuf_addn(&whole, strbuf_str(&in->text), in->text.n);
 	strbuf_addn(&whole, above + most - tail, tail);
+	if (!is_utf8(whole.s, whole.n)) {
+		strbuf_done(&whole);
+		return wrong(in, "a part of a character");
+	}
 	good = whole.n <= in->budget;
 	in->budget -= good ? whole.n : 0;
 	c->value = (struct value){.type = T_STR, .str = graph_str(in->g, strbuf_str(&whole))};

@@ -13,6 +13,11 @@ static bool is_plain(char c)
 	       c == '@' || c == '%';
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static bool is_literal(const char *s, size_t n)
 {
 	struct json_reader *r;
@@ -60,7 +65,9 @@ static void add_loose(struct strbuf *b, const char *json)
 			/* 1.0 as "1.": still no integer. */
 			bool dot_zero = s[0] == '.' && s[1] == '0' && strchr(",]}", s[2]);
 
-			strbuf_addc(b, *s);
+			/* A value of the graph is compact; a blank would end it here. */
+			if (!is_blank(*s))
+				strbuf_addc(b, *s);
 			s += dot_zero ? 2 : 1;
 			continue;
 		}
@@ -238,7 +245,9 @@ bool text_get_json(struct strbuf *out, const char *s, size_t n)
 		}
 		while (i + len < n && is_plain(s[i + len]) && s[i + len] != ':')
 			len++;
-		if (!len)
+		if (!len && is_blank(s[i]))
+			i++;
+		else if (!len)
 			strbuf_addc(out, s[i++]);
 		else if (s[i + len - 1] == '.' && is_literal(s + i, len - 1))
 			strbuf_addn(out, s + i, len), strbuf_addc(out, '0');

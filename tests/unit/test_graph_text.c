@@ -317,7 +317,7 @@ static void add_host(struct graph *g, bool plain)
 	SET(numa_access, d, total_pages, graph_str(g, plain ? "{\"1\":3}" : "{\"1\":4}"));
 	SET(numa_access, d, cpu_runtime_pct_in_each_numa,
 	    graph_str(g, plain ? "[0.75,0.25]" : "[0.75,0.250]"));
-	SET(numa_access, d, mem_pages_in_each_numa, graph_str(g, plain ? "[0,3]" : "[0, 3]"));
+	SET(numa_access, d, mem_pages_in_each_numa, graph_str(g, plain ? "[0,3]" : "[0,3.0]"));
 	SET(numa_access, d, total_dirty_anon_pages, plain ? 3 : 4);
 	SET(numa_access, d, local_share, plain ? 0.25 : 0.25 + 1e-16);
 	graph_add_edge(g, d);
@@ -404,6 +404,8 @@ TEST(wrong_texts_are_refused)
 	check_refused("@process 3 pid cmdline\n9 abc\n10 ^4~d\n", "above");
 	check_refused("@process 3 pid cmdline\n9 abc\n10 ^2~d~2\n", "above");
 	check_refused("@process 3 pid cmdline\n9 -\n10 ^0~d\n11 ^2~d\n", "above");
+	check_refused("@process 3 pid cmdline\n9 abc\n10 \xff\n", "does not fit");
+	check_refused("@process 3 pid cmdline\n9 \"\xc3\xa4\"\n10 ^1~x\n", "character");
 	check_refused("@numa 3 numa_id mem_info{a,b==a+x}\n0 1,2\n", "keys");
 	check_refused("@numa 3 numa_id mem_info{a,b==c,c==a}\n0 1,2\n", "keys");
 	check_refused("@numa 3 numa_id mem_info{a,b,c==a-b}\n0 1,2\n", "does not fit");
