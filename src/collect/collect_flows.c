@@ -39,7 +39,7 @@ void collect_flows(struct collect *c, struct graph *g)
 	if (c->sweeping) {
 		sweep(c);
 		if (!--c->sweeping)
-			c->sweep_above = 2 * kept_in_mind(c) + SWEEP_ABOVE;
+			c->sweep_above = kept_in_mind(c) / 4 * 5 + SWEEP_ABOVE;
 	} else if (kept_in_mind(c) > c->sweep_above) {
 		c->sweeping = SWEEPS;
 	}

@@ -7,7 +7,7 @@
 
 #include "db.h"
 
-#define SWEEP_ABOVE    (8u << 20) /* bytes */
+#define SWEEP_ABOVE    (4u << 20) /* bytes */
 #define KEPT_INTERVALS 10
 
 struct recall {
@@ -422,7 +422,7 @@ static void sweep(struct recent *r, uint64_t since)
 			set_row(&kept, true, edges[i], r->edges.v[i].num);
 			kept.edges.v[edges[i]].touched = r->edges.v[i].touched;
 		}
-	kept.sweep_above = 2 * kept.g.arena.used_bytes + SWEEP_ABOVE;
+	kept.sweep_above = kept.g.arena.used_bytes / 2 * 3 + SWEEP_ABOVE;
 	r->recall = NULL;
 	recent_done(r);
 	*r = kept;

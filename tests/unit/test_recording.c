@@ -12,7 +12,7 @@
 #include "recording.h"
 
 #define INTERVALS 30
-#define CROWD	  2500 /* entities that only one interval observes: so many that sweeping sets in */
+#define CROWD	  1500 /* entities that only one interval observes: so many that sweeping sets in */
 
 static struct node *process(struct graph *g, uint64_t pid, uint64_t start_ns)
 {
