@@ -79,15 +79,18 @@ static bool number_text(const struct json_reader *r, const char **ret)
 	return json_token(r) == JSON_NUMBER;
 }
 
+static int get_decimal(const struct json_reader *r, struct decimal *ret)
+{
+	const char *s;
+
+	return number_text(r, &s) ? to_decimal(s, ret) : -EINVAL;
+}
+
 int json_get_i64(const struct json_reader *r, int64_t *ret)
 {
 	struct decimal d;
-	const char *s;
-	int rc;
+	int rc = get_decimal(r, &d);
 
-	if (!number_text(r, &s))
-		return -EINVAL;
-	rc = to_decimal(s, &d);
 	if (rc < 0)
 		return rc;
 	if (d.magnitude > (uint64_t)INT64_MAX + d.is_negative)
@@ -99,12 +102,8 @@ int json_get_i64(const struct json_reader *r, int64_t *ret)
 int json_get_u64(const struct json_reader *r, uint64_t *ret)
 {
 	struct decimal d;
-	const char *s;
-	int rc;
+	int rc = get_decimal(r, &d);
 
-	if (!number_text(r, &s))
-		return -EINVAL;
-	rc = to_decimal(s, &d);
 	if (rc < 0)
 		return rc;
 	if (d.is_negative && d.magnitude)
