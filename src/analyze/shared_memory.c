@@ -129,12 +129,10 @@ static bool lies_in(const char *futex_key, const struct node *memory)
 
 static void add_evidence(struct graph *g, struct shared_objects *all, const struct node *futex)
 {
-	const char *key = field_get(&futex_type.fields[futex_f_futex_key], futex->data).str;
-
 	vec_for(&all->v, o) {
 		struct edge_list in;
 
-		if (o->mappers.n < 2 || !lies_in(key, g->nodes.v[o->node]))
+		if (o->mappers.n < 2 || !lies_in(GET(futex, futex, futex_key), g->nodes.v[o->node]))
 			continue;
 		in = graph_in(g, futex->index);
 		for (size_t i = 0; i < in.n; i++)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stddef.h>
+
 #include "arena.h"
 #include "model.h"
 #include "strbuf.h"
@@ -31,8 +33,10 @@ struct edge {
 };
 
 #define FIELD_BIT(T, f) (1ull << T##_f_##f)
-#define DATA(T, x)	((struct T *)(void *)(x)->data)
-#define CDATA(T, x)	((const struct T *)(const void *)(x)->data)
+/* By offset: an array of u64 and a struct that may have none are no types to cast between. */
+#define DATA_AT(x)	offsetof(typeof(*(x)), data)
+#define DATA(T, x)	((struct T *)(void *)((char *)(x) + DATA_AT(x)))
+#define CDATA(T, x)	((const struct T *)(const void *)((const char *)(x) + DATA_AT(x)))
 /** Write field @p f of node or edge @p x, which has type @p T, and mark it as measured. */
 #define SET(T, x, f, v) ((void)(DATA(T, x)->f = (v), (x)->measured |= FIELD_BIT(T, f)))
 #define HAS(T, x, f)	(((x)->measured & FIELD_BIT(T, f)) != 0)
