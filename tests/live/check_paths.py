@@ -342,27 +342,42 @@ def check_copies(case, rec, edges):
         case.surplus(f"memory_copy {e['source']} -> {e['target']}: {e['bytes']} bytes")
 
 
+def passed_kind(o):
+    return "memfd" if "memfd:" in o["path"] else o["kind"]
+
+
+def passed_text(case, key):
+    source, target, kind, thing = key
+    name = object_text(thing) if thing else kind
+    return f"passed {case.names.get(source)} -> {case.names.get(target)} {kind}, {name}"
+
+
 def check_passes(case, rec, edges):
-    want = collections.Counter()
+    """By kind and object; a socket may have no entity, as long as nothing went through it."""
+    want, got = collections.Counter(), collections.Counter()
     for m in case.moves:
         if "object" in m:
-            want[(m["from"], m["to"], object_key(case.objects[m["object"]]))] += m["count"]
-    got = collections.Counter()
+            o = case.objects[m["object"]]
+            thing = None if o["kind"] == "socket" else object_key(o)
+            want[(m["from"], m["to"], passed_kind(o), thing)] += m["count"]
+    via = "pidfd_getfd" if case.mechanism == "pidfd_getfd" else "SCM_RIGHTS"
     for e in edges:
         thing = rec.entities.get(e["object"])
-        key = entity_key(thing) if thing else (e["kind"], None, None)
-        got[(rec.pid(e["source"]), rec.pid(e["target"]), key)] += e["count"]
+        key = (rec.pid(e["source"]), rec.pid(e["target"]), e["kind"],
+               entity_key(thing) if thing and e["kind"] != "socket" else None)
+        got[key] += e["descriptors"]
+        if e["via"] != via:
+            case.fault(f"wrong: {passed_text(case, key)}: via {e['via']}, should be {via}")
     for key, n in want.items():
-        what = f"passed {case.names.get(key[0])} -> {case.names.get(key[1])} {object_text(key[2])}"
+        what = passed_text(case, key)
         case.expected += 1
         if key not in got:
             case.missing(what)
             continue
         case.found += 1
-        case.number(what, "count", got.pop(key), n)
+        case.number(what, "descriptors", got.pop(key), n)
     for key, n in got.items():
-        case.surplus(f"passed {case.names.get(key[0])} -> {case.names.get(key[1])} "
-                     f"{object_text(key[2])}, {n} times")
+        case.surplus(f"{passed_text(case, key)}, {n} times")
 
 
 def of_processes(rec, edge_type, by_pid):

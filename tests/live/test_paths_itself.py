@@ -63,8 +63,10 @@ class Maker:
         for m in case.moves:
             edge = {"source": self.process(m["from"]), "target": self.process(m["to"])}
             if "object" in m:
-                edge.update(type="fd_passed", object=self.thing(case.objects[m["object"]]),
-                            kind="", count=m["count"])
+                o = case.objects[m["object"]]
+                edge.update(type="fd_passed", object=self.thing(o), descriptors=m["count"],
+                            kind=check_paths.passed_kind(o),
+                            via="pidfd_getfd" if case.name == "getfd" else "SCM_RIGHTS")
             else:
                 edge.update(type="memory_copy", bytes=m["bytes"], calls=m["count"])
             self.edges.append(edge)
@@ -141,6 +143,10 @@ def drop_type(type_):
     return lambda m: m.edges.remove(first(m.edges, type=type_))
 
 
+def passed_edge(m):
+    return first(m.edges, type="fd_passed")
+
+
 def sem_edge(m):
     return next(e for e in m.edges if e["type"] == "read_from" and e["zero_waits"])
 
@@ -199,7 +205,10 @@ def spoil_edges(s):
         target=first(m.edges, type="memory_copy")["source"]), 1)
     s.expect("copied bytes are off", add(lambda m: first(m.edges, type="memory_copy"), "bytes"), 1)
     s.expect("no passed descriptor", drop_type("fd_passed"), 1)
-    s.expect("too many passed", add(lambda m: first(m.edges, type="fd_passed"), "count"), 1)
+    s.expect("too many passed", add(passed_edge, "descriptors"), 1)
+    s.expect("passed another way", lambda m: passed_edge(m).update(via="ptrace"), 1)
+    s.expect("passed another kind", lambda m: passed_edge(m).update(kind="tty"), 1)
+    s.expect("passed another object", lambda m: passed_edge(m).update(object=None), 1)
 
 
 def spoil_objects(s):
