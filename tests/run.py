@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """run.py [--failed=WHAT]... [BUILDDIR=SUITE,...]... - run meson tests and count them.
 
-A line for each test that failed (with the end of its output) or was skipped (with its reason:
+Output lines that begin with "| " are results to be seen: they are printed whether or not the test
+passed. Then a line for each test that failed (with the end of its output) or was skipped (with its reason:
 the last line that it printed); alone on the last line "N passed, N failed, N skipped".
 Exit status 1 when anything failed, or when nothing was run.
 """
@@ -35,8 +36,15 @@ def run_suites(build, suites):
         return [json.loads(line) for line in f if line.strip()]
 
 
+def print_tables(tables):
+    for name, rows in tables:
+        print(f"\n{name}")
+        for row in rows:
+            print(row)
+
+
 def main(args):
-    passed, failed, skipped = 0, [], []
+    passed, failed, skipped, tables = 0, [], [], []
     for arg in args:
         if arg.startswith("--failed="):
             failed.append((arg[len("--failed="):], []))
@@ -49,12 +57,16 @@ def main(args):
         for test in tests:
             name = f"{build}: {test['name']}"
             lines = output_lines(test)
+            rows = [line for line in lines if line.startswith("| ")]
+            if rows:
+                tables.append((name, rows))
             if test["result"] in ("OK", "EXPECTEDFAIL"):
                 passed += 1
             elif test["result"] == "SKIP":
                 skipped.append((name, lines[-1] if lines else "no reason given"))
             else:
                 failed.append((f"{name}: {test['result']}", lines[-TAIL_LINES:]))
+    print_tables(tables)
     print()
     for name, lines in failed:
         print(f"FAILED  {name}")

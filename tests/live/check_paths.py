@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Compare a recording with the ground truth that tests/live/paths wrote down.
 
-usage: check_paths.py TRUTH.json DIR [--verbose]
+usage: check_paths.py TRUTH.json DIR [--verbose] [--table]
 
 DIR has edges.json, entities.json, flows.json and summary.json of `witty-profiler show FILE …
 --format json`. Compared are who read and wrote what (each thread; io_uring: each process, since a
@@ -441,8 +441,8 @@ def row_of(mechanism, cases, rec):
             ", ".join(notes) or "ok")
 
 
-def print_table(cases, rec, verbose):
-    form = "{:<20}{:>6}{:>7}{:>8}{:>10}{:>11}  {}"
+def print_table(cases, rec, verbose, mark):
+    form = mark + "{:<24}{:>6}{:>7}{:>8}{:>10}{:>11}  {}"
     print(form.format("mechanism", "cases", "facts", "recall", "precision", "byte error", "note"))
     for mechanism in dict.fromkeys(c.mechanism for c in cases):
         row = row_of(mechanism, [c for c in cases if c.mechanism == mechanism], rec)
@@ -460,6 +460,7 @@ def main():
     p.add_argument("truth")
     p.add_argument("folder")
     p.add_argument("--verbose", action="store_true", help="print each fault")
+    p.add_argument("--table", action="store_true", help="mark the table for tests/run.py")
     a = p.parse_args()
     rec = Recording(a.folder)
     cases = judge(load(a.truth), rec)
@@ -467,7 +468,7 @@ def main():
         quiet = {"silent"}
         if not {c.name for c in cases} <= quiet:
             sys.exit(f"error: '{a.truth}' expects nothing")
-    print_table(cases, rec, a.verbose)
+    print_table(cases, rec, a.verbose, "| " if a.table else "")
     bad = [c.name for c in cases if not is_good(c, rec)]
     print(f"{len(cases)} cases, {sum(c.expected for c in cases)} facts, {len(bad)} cases failed")
     return 1 if bad else 0

@@ -35,14 +35,15 @@ for c in "$@"; do
 	cases+=(--case "$c")
 done
 
-# check NAME: compare NAME.wpdb with NAME.json
+# check NAME: compare NAME.wpdb with NAME.json; the table of the first is to be seen
 check() {
-	local part
+	local part args=()
+	[ "$1" = before ] && args=(--table)
 	mkdir "$tmp/$1"
 	for part in edges entities flows summary; do
 		"$WITTY" show "$tmp/$1.wpdb" "$part" --format json >"$tmp/$1/$part.json"
 	done
-	"$here/check_paths.py" "$tmp/$1.json" "$tmp/$1" || failed+=("$1")
+	"$here/check_paths.py" "$tmp/$1.json" "$tmp/$1" "${args[@]}" || failed+=("$1")
 }
 
 # Wait until a recording has begun: the program says so by its file.
