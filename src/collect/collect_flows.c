@@ -25,6 +25,7 @@ static void sweep(struct collect *c)
 
 	flows_sweep(c->flows, c->exchange, before, used);
 	channels_sweep(c->channels, c->exchange, before, used);
+	collect_ipc_mark(c, used);
 	exchange_sweep(c->exchange, used);
 	procs_sweep(&c->procs, used, before);
 	free(used);

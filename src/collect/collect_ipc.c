@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "channels.h"
+#include "flows.h"
 #include "ipc_probe.h"
 #include "objects.h"
 
@@ -120,6 +121,39 @@ static enum flow_kind flow_kind_of(unsigned kind)
 	}
 }
 
+/* The process whose memory it is, IDMAP_NONE: not found. */
+static uint32_t memory_owner(struct sampling *x, uint32_t caller, const struct ipc_sample *s)
+{
+	if (s->key.flags & IPC_TARGET_PID)
+		return ipc_target(&x->c->procs, caller, (uint32_t)s->key.id, s->key.space);
+	return procs_get(&x->c->procs, s->key.space, s->key.id);
+}
+
+static void copied_memory(struct sampling *x, uint32_t caller, const struct ipc_sample *s)
+{
+	struct moved m = {s->v.bytes, s->v.calls, s->v.first_ns, s->v.last_ns};
+	uint32_t owner = memory_owner(x, caller, s), from, to, source;
+	struct procs *p = &x->c->procs;
+	struct edge *d;
+
+	if (owner == IDMAP_NONE) {
+		x->c->ipc->targets_unknown += s->v.calls;
+		return;
+	}
+	from = s->key.dir == IPC_READ ? owner : caller;
+	to = s->key.dir == IPC_READ ? caller : owner;
+	channels_add_direct(x->c->channels, FLOW_MEMORY_COPY, from, to, &m);
+	if (!p->v.v[from].selected && !p->v.v[to].selected)
+		return;
+	source = procs_node(p, x->g, from);
+	d = graph_new_edge(x->g, &memory_copy_type, source, procs_node(p, x->g, to));
+	SET(memory_copy, d, bytes, s->v.bytes);
+	SET(memory_copy, d, calls, s->v.calls);
+	SET(memory_copy, d, first_ns, s->v.first_ns + x->offset_ns);
+	SET(memory_copy, d, last_ns, s->v.last_ns + x->offset_ns);
+	graph_add_edge(x->g, d);
+}
+
 static int on_moved(void *ctx, const struct ipc_sample *s)
 {
 	struct sampling *x = ctx;
@@ -129,7 +163,11 @@ static int on_moved(void *ctx, const struct ipc_sample *s)
 	struct moved m = {s->v.bytes, s->v.calls, s->v.first_ns, s->v.last_ns};
 
 	procs_set_name(&c->procs, proc, s->v.task.tid, s->v.comm);
-	if (kind != FLOW_OTHER)
+	if (s->key.kind == IPC_MEMORY)
+		copied_memory(x, proc, s);
+	else if (s->key.kind == IPC_SOCKET && c->sock_probe && !sock_probe_sees_splice(c->sock_probe))
+		flows_add_spliced(c->flows, proc, s->key.id, &m);
+	else if (kind != FLOW_OTHER)
 		channels_add(c->channels, kind, s->key.id, s->key.space, proc, s->key.dir == IPC_READ, &m);
 	if (c->procs.v.v[proc].selected)
 		object_edges(x, proc, s);
@@ -147,15 +185,20 @@ int collect_ipc(struct collect *c, struct graph *g, struct err *e)
 		c->ipc = mem_alloc(sizeof(*c->ipc));
 		c->ipc->files = ipc_files_new();
 		c->ipc->watcher = ipc_watcher_new();
+		c->ipc->passes = ipc_passes_new();
 	}
 	rc = ipc_watcher_tick(c->ipc->watcher, c, e);
-	return rc ?: ipc_probe_read(c->ipc_probe, on_moved, &x, e);
+	rc = rc ?: ipc_probe_read(c->ipc_probe, on_moved, &x, e);
+	return rc ?: ipc_passes_tick(c->ipc->passes, c, g, e);
 }
 
 void collect_ipc_describe(struct collect *c, struct graph *g)
 {
-	if (c->ipc)
-		ipc_watcher_describe(c->ipc->watcher, g);
+	if (!c->ipc)
+		return;
+	ipc_watcher_describe(c->ipc->watcher, g);
+	ipc_passes_describe(c->ipc->passes, g);
+	graph_add_loss(g, "collector ipc", "memory_of_unknown_process", c->ipc->targets_unknown);
 }
 
 void collect_ipc_done(struct collect *c)
@@ -164,6 +207,13 @@ void collect_ipc_done(struct collect *c)
 		return;
 	ipc_files_free(c->ipc->files);
 	ipc_watcher_free(c->ipc->watcher);
+	ipc_passes_free(c->ipc->passes);
 	free(c->ipc);
 	c->ipc = NULL;
+}
+
+void collect_ipc_mark(const struct collect *c, uint64_t *used)
+{
+	if (c->ipc)
+		ipc_passes_mark(c->ipc->passes, used);
 }

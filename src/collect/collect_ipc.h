@@ -4,10 +4,15 @@
 
 /* Private to the collector of pipes, queues, files and memory copies. */
 
+/* linux/magic.h */
+#define IPC_ANON_INODE_MAGIC 0x09041934u
+#define IPC_PIDFS_MAGIC	     0x50494446u
+
 #define IPC_FILES_PER_PROCESS 1000	/* files with an entity of their own; more are folded */
 #define IPC_FILES	      50000	/* likewise, on the whole host */
 
 struct ipc_files;
+struct ipc_passes;
 struct ipc_watcher;
 struct ipc_sample;
 
@@ -25,6 +30,20 @@ uint32_t ipc_file_node(struct ipc_files *f, struct graph *g, const struct ipc_sa
 /** Path that descriptor @p fd of process @p pid stands for now, checked against @p name. */
 bool ipc_path(char *ret, size_t size, uint32_t pid, int fd, const char *name);
 
+/** Descriptors that were sent and not received yet. */
+struct ipc_passes *ipc_passes_new(void);
+void ipc_passes_free(struct ipc_passes *p);
+int ipc_passes_tick(struct ipc_passes *p, struct collect *c, struct graph *g, struct err *e);
+/** Add the processes that it holds the numbers of to @p used. */
+void ipc_passes_mark(const struct ipc_passes *p, uint64_t *used);
+void ipc_passes_describe(const struct ipc_passes *p, struct graph *g);
+
+/**
+ * The process that @p caller knows by pid @p nspid, in its pid namespace @p pidns (inode number).
+ * @return its number, or IDMAP_NONE
+ */
+uint32_t ipc_target(const struct procs *p, uint32_t caller, uint32_t nspid, uint32_t pidns);
+
 /** Decides from the open files whether system calls have to be watched. */
 struct ipc_watcher *ipc_watcher_new(void);
 void ipc_watcher_free(struct ipc_watcher *w);
@@ -35,4 +54,6 @@ void ipc_watcher_describe(const struct ipc_watcher *w, struct graph *g);
 struct ipc_state {
 	struct ipc_files *files;
 	struct ipc_watcher *watcher;
+	struct ipc_passes *passes;
+	uint64_t targets_unknown; /**< copies of memory of a process that could not be found */
 };

@@ -460,6 +460,13 @@ bool flows_knows(const struct flows *f, const struct sock_facts *s)
 	return idmap_get(&f->by_id, s->sk_id, 0) != IDMAP_NONE;
 }
 
+const struct sock_facts *flows_socket(const struct flows *f, uint64_t ino)
+{
+	uint32_t i = idmap_get(&f->by_ino, ino, 0);
+
+	return i == IDMAP_NONE ? NULL : &f->known.v[i].sock;
+}
+
 uint32_t flows_retransmits(struct flows *f, const struct sock_facts *s, uint32_t total)
 {
 	uint32_t i = idmap_get(&f->by_id, s->sk_id, 0), before;

@@ -26,6 +26,9 @@ void flows_add_holder(struct flows *f, uint32_t proc, const struct sock_facts *s
 
 bool flows_knows(const struct flows *f, const struct sock_facts *s);
 
+/** The socket with that inode number, if it is known; NULL: not. Valid until the next call that adds. */
+const struct sock_facts *flows_socket(const struct flows *f, uint64_t ino);
+
 /** TCP segments that a socket has sent again since the last call about it; 0 for one never seen. */
 uint32_t flows_retransmits(struct flows *f, const struct sock_facts *s, uint32_t total);
 

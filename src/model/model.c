@@ -114,6 +114,9 @@ bool field_refers_to(const struct field *f, const struct type *t)
 {
 	size_t nf = strlen(f->name), nt = strlen(t->name);
 
+	/* Only of relations, so that it makes no circle. */
+	if (f->type == T_REF && !strcmp(f->name, "object"))
+		return true;
 	return f->type == T_REF && nf >= nt && !strcmp(f->name + nf - nt, t->name) &&
 	       (nf == nt || f->name[nf - nt - 1] == '_');
 }

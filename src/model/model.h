@@ -61,6 +61,7 @@ int type_field(const struct type *t, const char *name);
 
 /**
  * Whether reference @p f may point to an entity of type @p t. The end of its name says so ("process",
- * "socket_thread"). Readers check it, so that no file can make entities that refer to themselves.
+ * "socket_thread"); "object", which only relations have, may be anything. Readers check it, so that no
+ * file can make entities that refer to themselves.
  */
 bool field_refers_to(const struct field *f, const struct type *t);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 
 #include "ipc.skel.h"
 #include "ipc_calls.h"
@@ -14,12 +15,19 @@
 static const struct hook_def hooks[] = {
 	{"exit", "what moves through pipes, queues, eventfds, files and copies of memory", true,
 	 {{"tp_btf", {"exit_btf"}}, {"raw_tp", {"exit_raw"}}}},
+	{"uring", "what io_uring moves through pipes, eventfds and files", false,
+	 {{"tp_btf", {"uring_btf"}}, {"raw_tp", {"uring_raw"}}}},
 };
 
 struct ipc_probe {
 	struct ladder ladder;
 	struct swap_map moved, files;
 	struct ipc__bss *bss; /* shared with the programs */
+	struct ring_buffer *ring;
+	enum ipc_uring_form uring_form;
+	int (*passed_cb)(void *ctx, const struct ipc_passed *ev); /* while events are fetched */
+	void *passed_ctx;
+	int passed_rc;
 	uint32_t max_moved, max_files;
 	unsigned watched;
 };
@@ -50,6 +58,39 @@ int ipc_probe_read(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_sa
 	return rc ?: swap_map_drain(&p->moved, on_moved, &d, e);
 }
 
+static int on_passed(void *ctx, void *data, size_t size)
+{
+	struct ipc_probe *p = ctx;
+
+	if (size >= sizeof(struct ipc_passed) && p->passed_cb && !p->passed_rc)
+		p->passed_rc = p->passed_cb(p->passed_ctx, data);
+	return 0;
+}
+
+int ipc_probe_passed(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_passed *ev), void *ctx,
+		     struct err *e)
+{
+	int rc;
+
+	p->passed_cb = cb;
+	p->passed_ctx = ctx;
+	p->passed_rc = 0;
+	rc = ring_buffer__consume(p->ring);
+	p->passed_cb = NULL;
+	if (rc < 0)
+		return err_set(e, rc, "ring buffer of probe 'ipc'");
+	return p->passed_rc;
+}
+
+uint32_t ipc_eventfd_generation(const struct ipc_probe *p, uint32_t id)
+{
+	uint32_t generation = 0;
+
+	if (bpf_map_lookup_elem(ladder_map_fd(&p->ladder, "eventfds"), &id, &generation))
+		return 0;
+	return generation;
+}
+
 int ipc_probe_watch(struct ipc_probe *p, unsigned want, struct err *e)
 {
 	unsigned change = want ^ p->watched;
@@ -57,6 +98,8 @@ int ipc_probe_watch(struct ipc_probe *p, unsigned want, struct err *e)
 
 	if (change & IPC_WATCH_CALLS)
 		rc = ladder_switch(&p->ladder, "exit", want & IPC_WATCH_CALLS, e);
+	if (!rc && change & IPC_WATCH_URING)
+		rc = ladder_switch(&p->ladder, "uring", want & IPC_WATCH_URING, e);
 	if (!rc)
 		p->watched = want;
 	return rc;
@@ -76,6 +119,32 @@ static void size_map(struct bpf_object *obj, const char *name, uint32_t n)
 	bpf_map__set_max_entries(bpf_object__find_map_by_name(obj, name), n);
 }
 
+/* The tracepoint's arguments have changed twice: told apart by their number and kind. */
+static enum ipc_uring_form uring_form(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	enum ipc_uring_form form = URING_UNKNOWN;
+	const struct btf_type *t;
+	int id;
+
+	if (!btf)
+		return form;
+	id = btf__find_by_name_kind(btf, "btf_trace_io_uring_complete", BTF_KIND_TYPEDEF);
+	t = id > 0 ? btf__type_by_id(btf, (unsigned)id) : NULL;
+	t = t ? btf__type_by_id(btf, t->type) : NULL;
+	t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
+	/* The first parameter is the tracepoint's own. */
+	if (t && btf_is_func_proto(t) && btf_vlen(t) >= 4) {
+		const struct btf_param *param = btf_params(t);
+		bool request = btf_is_ptr(btf__type_by_id(btf, param[2].type));
+		bool cqe = btf_is_ptr(btf__type_by_id(btf, param[3].type));
+
+		form = !request ? URING_UNKNOWN : cqe ? URING_CQE : URING_RES;
+	}
+	btf__free(btf);
+	return form;
+}
+
 static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, struct err *e)
 {
 	struct ipc_probe *p = ctx;
@@ -84,6 +153,8 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 
 	_Static_assert(sizeof(r->call_actions) == IPC_CALLS, "table of system calls");
 	ipc_calls_fill((unsigned char *)r->call_actions);
+	r->uring_form = p->uring_form = uring_form();
+	size_map(obj, "events", 1 << 17);
 	size_map(obj, "moved_0", p->max_moved);
 	size_map(obj, "moved_1", p->max_moved);
 	size_map(obj, "files_0", p->max_files);
@@ -109,6 +180,11 @@ int ipc_probe_open(struct ipc_probe **ret, const struct probe_options *o, struct
 		rc = ladder_globals(&p->ladder, "ipc.bss", (void **)&p->bss, e);
 	rc = rc ?: swap_map_init(&p->moved, &p->ladder, "moved", "moved_0", "moved_1", e);
 	rc = rc ?: swap_map_init(&p->files, &p->ladder, "files", "files_0", "files_1", e);
+	if (!rc) {
+		p->ring = ring_buffer__new(ladder_map_fd(&p->ladder, "events"), on_passed, p, NULL);
+		if (!p->ring)
+			rc = err_set(e, -errno, "ring buffer of probe 'ipc'");
+	}
 	/* Loading attaches, which shows that it can be done. */
 	p->watched = IPC_WATCH_CALLS | IPC_WATCH_URING;
 	rc = rc ?: ipc_probe_watch(p, 0, e);
@@ -124,6 +200,7 @@ void ipc_probe_close(struct ipc_probe *p)
 {
 	if (!p)
 		return;
+	ring_buffer__free(p->ring);
 	swap_map_done(&p->moved);
 	swap_map_done(&p->files);
 	ladder_globals_done(p->bss);
@@ -131,11 +208,29 @@ void ipc_probe_close(struct ipc_probe *p)
 	free(p);
 }
 
+static void note(struct probe_health *h, const char *text)
+{
+	if (h->nnotes < PROBE_NOTES)
+		h->notes[h->nnotes++] = text;
+}
+
 void ipc_probe_health(struct ipc_probe *p, struct probe_health *ret)
 {
+	const struct ipc__bss *b = p->bss;
+
 	ladder_health(&p->ladder, ret);
-	ret->read_fault += p->bss->compat_calls;
-	if (p->bss->compat_calls)
-		ret->notes[ret->nnotes++] =
-			"system calls of 32-bit programs are not understood: counted as read faults";
+	ret->read_fault += b->compat_calls + b->long_semops + b->long_rights + b->fixed_splices;
+	if (p->uring_form == URING_UNKNOWN)
+		note(ret, "what io_uring moves through pipes, eventfds and files is not seen on this kernel");
+	else
+		note(ret, "io_uring: multishot reads, requests that skip their completion, and descriptors "
+			  "passed with its messages are not seen");
+	if (b->compat_calls)
+		note(ret, "system calls of 32-bit programs are not understood: counted as read faults");
+	if (b->long_semops || b->long_rights)
+		note(ret, "of a call with more than 64 semaphore operations, or a message with more than 16 "
+			  "descriptors, the rest was not looked at: counted as read faults");
+	if (b->fixed_splices)
+		note(ret, "io_uring: the input of splices by number of a registered file is not known: "
+			  "counted as read faults");
 }

@@ -47,6 +47,13 @@ int ipc_probe_watch(struct ipc_probe *p, unsigned want, struct err *e);
 int ipc_probe_read(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_sample *s), void *ctx,
 		   struct err *e);
 
+/** Descriptors passed from process to process since the last call. @return as ipc_probe_read() */
+int ipc_probe_passed(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_passed *ev), void *ctx,
+		     struct err *e);
+
+/** Tells the eventfd that has number @p id now from those that had it before; as ipc_key.space. */
+uint32_t ipc_eventfd_generation(const struct ipc_probe *p, uint32_t id);
+
 /** Since open. */
 void ipc_probe_rest(struct ipc_probe *p, struct ipc_rest ret[IPC_KINDS][IPC_DIRS]);
 

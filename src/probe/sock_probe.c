@@ -12,6 +12,8 @@
 #include "mem.h"
 #include "sock.skel.h"
 
+#define MAX_SPARSE_FLOWS 65536
+
 /* The programs at the entry and at the return of a function. */
 #define PAIR(fn) #fn "_entry", #fn "_return"
 
@@ -52,6 +54,7 @@ struct sock_probe {
 	struct swap_map flows, streams;
 	struct ring_buffer *ring;
 	uint32_t max_flows;
+	bool fixed_size; /* max_flows was asked for */
 	int (*event_cb)(void *ctx, const struct sock_event *ev); /* while events are fetched */
 	void *event_ctx;
 	int event_rc;
@@ -168,12 +171,31 @@ static bool kprobes(const struct ladder *l)
 	return !strcmp(ladder_rung(l, "send"), "kprobe") || !strcmp(ladder_rung(l, "recv"), "kprobe");
 }
 
-/* Where sockets are told apart by address, not by cookie, all are in the map of messages. */
-static void size_flows(const struct sock_probe *p, struct bpf_object *obj, const struct ladder *l,
-		       bool has_cookie)
+/* Since v6.1 (fac8bd4ca6b9) elements can be made when needed, in any context: only then is room cheap. */
+static void make_sparse(struct bpf_object *obj, const char *outer, const char *inner0,
+			const char *inner1)
 {
-	uint32_t messages = !has_cookie || kprobes(l) ? p->max_flows : p->max_flows / 4;
+	const char *const names[] = {inner0, inner1};
+	struct bpf_map *model = bpf_map__inner_map(bpf_object__find_map_by_name(obj, outer));
 
+	bpf_map__set_map_flags(model, BPF_F_NO_PREALLOC);
+	for (int i = 0; i < 2; i++)
+		bpf_map__set_map_flags(bpf_object__find_map_by_name(obj, names[i]), BPF_F_NO_PREALLOC);
+}
+
+/* Where sockets are told apart by address, not by cookie, all are in the map of messages. */
+static void size_flows(struct sock_probe *p, struct bpf_object *obj, const struct ladder *l,
+		       bool has_cookie, bool sparse)
+{
+	uint32_t messages;
+
+	if (sparse) {
+		make_sparse(obj, "flows", "flows_0", "flows_1");
+		make_sparse(obj, "streams", "streams_0", "streams_1");
+		if (!p->fixed_size)
+			p->max_flows = MAX_SPARSE_FLOWS;
+	}
+	messages = !has_cookie || kprobes(l) ? p->max_flows : p->max_flows / 4;
 	size_map(obj, "flows_0", messages);
 	size_map(obj, "flows_1", messages);
 	size_map(obj, "streams_0", has_cookie ? p->max_flows : 1);
@@ -189,7 +211,8 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 
 	r->recv_has_noblock = btf && recv_has_noblock(btf);
 	r->recv_by_tracepoint = !strcmp(ladder_rung(l, "recv"), "tp_btf");
-	size_flows(p, obj, l, btf && has_helper(btf, "BPF_FUNC_check_mtu"));
+	size_flows(p, obj, l, btf && has_helper(btf, "BPF_FUNC_check_mtu"),
+		   btf && btf__find_by_name_kind(btf, "bpf_mem_alloc_init", BTF_KIND_FUNC) > 0);
 	btf__free(btf);
 	/* Every CPU keeps up to 128 elements of an LRU map for itself. */
 	size_map(obj, "pendings", 4096 + 128 * (uint32_t)libbpf_num_possible_cpus());
@@ -203,7 +226,7 @@ static uint32_t max_flows(const struct probe_options *o)
 	uint32_t n = o && o->max_flows ? o->max_flows : probe_max_tasks(o) * 2;
 
 	if (!o || !o->max_flows)
-		n = n < 8192 ? 8192 : n > 24576 ? 24576 : n;
+		n = n < 8192 ? 8192 : n > 20480 ? 20480 : n;
 	return n;
 }
 
@@ -215,6 +238,7 @@ int sock_probe_open(struct sock_probe **ret, const struct probe_options *o, stru
 	int rc;
 
 	p->max_flows = max_flows(o);
+	p->fixed_size = o && o->max_flows;
 	elf = sock__elf_bytes(&size);
 	ladder_init(&p->ladder, "sock", hooks, sizeof(hooks) / sizeof(*hooks), o);
 	p->ladder.cgroup_fd = cgroup_root_open();
@@ -245,6 +269,12 @@ void sock_probe_close(struct sock_probe *p)
 	swap_map_done(&p->streams);
 	ladder_done(&p->ladder);
 	free(p);
+}
+
+bool sock_probe_sees_splice(const struct sock_probe *p)
+{
+	return strcmp(ladder_rung(&p->ladder, "recv"), "tp_btf") ||
+	       !strcmp(ladder_rung(&p->ladder, "splice"), "fexit");
 }
 
 void sock_probe_health(struct sock_probe *p, struct probe_health *ret)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "err.h"
@@ -47,5 +48,8 @@ int sock_probe_fd(const struct sock_probe *p);
 
 /** Since open. @param ret [SOCK_PROTO_N][2], second index enum sock_dir */
 void sock_probe_rest(struct sock_probe *p, struct sock_rest ret[SOCK_PROTO_N][2]);
+
+/** Whether what splice(2) takes out of sockets is counted as received. */
+bool sock_probe_sees_splice(const struct sock_probe *p);
 
 void sock_probe_health(struct sock_probe *p, struct probe_health *ret);

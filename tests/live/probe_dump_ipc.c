@@ -23,6 +23,18 @@ static int on_moved(void *ctx, const struct ipc_sample *s)
 	return 0;
 }
 
+static int on_passed(void *ctx, const struct ipc_passed *ev)
+{
+	static const char *const hows[] = {"sent", "received", "taken"};
+
+	printf("passed how=%s file=%" PRIx64 " sock=%" PRIu64 " fd=%d kind=%u mode=%o dev=%u ino=%" PRIu64
+	       " tid=%u tgid=%u owner=%u time=%" PRIu64 " comm=%s name=%s\n",
+	       hows[ev->how], (uint64_t)ev->file, (uint64_t)ev->sock_ino, ev->fd, ev->kind, ev->mode,
+	       ev->dev, (uint64_t)ev->ino, ev->task.tid, ev->task.tgid, ev->owner.tgid,
+	       (uint64_t)ev->time_ns, ev->comm, ev->name);
+	return 0;
+}
+
 static void dump_rest(struct ipc_probe *p)
 {
 	struct ipc_rest rest[IPC_KINDS][IPC_DIRS];
@@ -48,6 +60,7 @@ int dump_ipc(double seconds, const struct probe_options *o, struct err *e)
 	for (double left = seconds; left > 0 && !rc; left -= 1) {
 		usleep((useconds_t)((left < 1 ? left : 1) * 1e6));
 		rc = ipc_probe_read(p, on_moved, NULL, e);
+		rc = rc ?: ipc_probe_passed(p, on_passed, NULL, e);
 		fflush(stdout);
 	}
 	dump_rest(p);

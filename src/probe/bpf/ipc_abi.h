@@ -4,6 +4,7 @@
 
 #define IPC_NAME_BYTES 48
 #define IPC_CALLS      512 /* system call numbers that the table covers */
+#define IPC_FDS	  16 /* descriptors of one message that are looked at */
 #define IPC_SEMBUFS    64  /* operations of one semop(2) that are looked at */
 
 /** What is done with a system call that returned; 0: nothing. User space fills the table. */
@@ -29,6 +30,13 @@ enum ipc_call {
 	IPC_CALL_SENDMMSG,
 	IPC_CALL_RECVMMSG,
 	IPC_CALL_PIDFD_GETFD,
+};
+
+/** Arguments of tracepoint io_uring_complete. */
+enum ipc_uring_form {
+	URING_UNKNOWN = 0, /**< none that this program knows, or without the request: before v5.18 */
+	URING_RES,	   /**< ring, request, user data, result, …: since v5.18 (cd99a5c1a6cc) */
+	URING_CQE,	   /**< ring, request, completion: since v6.14 (07754bfd9aee) */
 };
 
 /** What bytes go through. */
@@ -92,5 +100,34 @@ struct ipc_value {
 	char name[IPC_NAME_BYTES]; /**< last component of the path, name of a queue; may be cut */
 };
 
+/** How a descriptor went from one process to another. */
+enum ipc_pass {
+	IPC_PASS_SENT = 0, /**< `task` sent it over a Unix socket (SCM_RIGHTS) */
+	IPC_PASS_RECEIVED, /**< `task` received it */
+	IPC_PASS_TAKEN,	   /**< `task` took it from `owner` with pidfd_getfd(2) */
+};
+
+/** One descriptor that was passed. Both ends of one passing have the same file. */
+struct ipc_passed {
+	__u64 time_ns; /**< CLOCK_BOOTTIME, when the system call returned */
+	struct task_ident task;
+	struct task_ident owner; /**< IPC_PASS_TAKEN only */
+	__u64 file;	/**< the kernel's address of the open file: good while it is open */
+	__u64 sock_ino; /**< inode number of the socket that it went through, 0: none */
+	__u64 ino;
+	__u64 id;    /**< as in struct ipc_key when kind is not IPC_OTHER */
+	__u32 space;
+	__u32 dev;   /**< of the file system: major << 20 | minor */
+	__u32 magic; /**< of the file system, linux/magic.h */
+	__s32 fd;    /**< of `task` */
+	__u16 mode;  /**< S_IF… and permissions */
+	__u8 kind;   /**< enum ipc_kind, IPC_OTHER for what no bytes are counted of */
+	__u8 how;    /**< enum ipc_pass */
+	__u32 pad;
+	char comm[TASK_COMM_BYTES];
+	char name[IPC_NAME_BYTES]; /**< last component, "[eventpoll]", "memfd:NAME"; may be cut */
+};
+
+_Static_assert(sizeof(struct ipc_passed) == 8 + 48 + 32 + 24 + 16 + IPC_NAME_BYTES, "ABI");
 _Static_assert(sizeof(struct ipc_key) == 32, "ABI");
 _Static_assert(sizeof(struct ipc_value) == 40 + 24 + 8 + 16 + IPC_NAME_BYTES, "ABI");

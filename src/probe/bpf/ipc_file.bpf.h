@@ -40,6 +40,8 @@ extern void *bpf_rdonly_cast(void *obj, u32 btf_id) __ksym __weak;
 	((fast) ? (struct type *)bpf_rdonly_cast((void *)(p), bpf_core_type_id_kernel(struct type)) \
 		: (struct type *)(p))
 
+#define FMODE_WRITE 2 /* linux/fs.h */
+
 struct ipc_object {
 	u64 id;
 	u32 space;
@@ -66,6 +68,13 @@ static __always_inline struct file *file_of_fd(u32 fd, const bool fast)
 		return NULL;
 	bpf_probe_read_kernel(&file, sizeof(file), F_READ(fast, fdt, fd) + fd);
 	return file ? F_CAST(fast, file, file) : NULL;
+}
+
+static __always_inline u32 fd_mode(u32 fd)
+{
+	struct file *file = file_of_fd(fd, false);
+
+	return file ? BPF_CORE_READ(file, f_mode) : 0;
 }
 
 static __always_inline bool is_kernel_interface(unsigned long magic)

@@ -59,6 +59,41 @@ struct super_block___ipc {
 	void *s_fs_info;
 };
 
+struct inode___private {
+	void *i_private;
+};
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+struct pid___tasks {
+	struct hlist_head tasks[4];
+};
+
+/* Since v4.19 (2c4704756cab). */
+struct task_struct___links {
+	struct hlist_node pid_links[4];
+};
+
+struct io_uring_cqe {
+	s32 res;
+};
+
+struct io_kiocb {
+	struct file *file;
+	u8 opcode;
+};
+
+struct io_splice {
+	int splice_fd_in;
+	unsigned int flags;
+};
+
 struct pipe_inode_info {
 	unsigned int ring_size; /* since v5.5 (6718b6f855a0) */
 };

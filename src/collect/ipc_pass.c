@@ -1,0 +1,254 @@
+/* Descriptors that processes hand to each other: finds who sent what another one received. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/stat.h>
+
+#include "clock.h"
+#include "collect_ipc.h"
+#include "flows.h"
+#include "ipc_probe.h"
+#include "objects.h"
+
+/* Messages may lie in a socket for long; then they are given up, oldest first. */
+#define SENT_KEPT_NS	 (300 * NS_PER_SEC)
+#define SENT_MAX	 4096u
+/* The receiver may return from its call before the sender does. */
+#define RECEIVED_KEPT_NS (3 * NS_PER_SEC)
+/* A look (MSG_PEEK) installs the descriptor, too, before it is received for good. */
+#define AGAIN_NS	 (10 * NS_PER_SEC)
+
+struct sent {
+	struct ipc_passed ev;
+	uint32_t proc;
+	uint32_t receiver; /* pid that it arrived at, 0: not yet */
+	uint64_t arrived_ns;
+};
+
+struct ipc_passes {
+	VEC(struct sent) sent; /* in order of time, about */
+	VEC(struct ipc_passed) received; /* by whom is not known yet */
+	uint64_t unmatched, given_up;
+};
+
+struct pairing {
+	struct collect *c;
+	struct graph *g;
+	uint64_t offset_ns;
+};
+
+struct ipc_passes *ipc_passes_new(void)
+{
+	return mem_alloc(sizeof(struct ipc_passes));
+}
+
+void ipc_passes_free(struct ipc_passes *p)
+{
+	if (!p)
+		return;
+	vec_done(&p->sent);
+	vec_done(&p->received);
+	free(p);
+}
+
+/* "[eventpoll]", "[pidfd]", "inotify": the bare word. */
+static const char *anonymous_name(struct graph *g, const char *name)
+{
+	size_t n = strcspn(name + (name[0] == '['), "]:");
+
+	return n ? graph_strn(g, name + (name[0] == '['), n) : graph_str(g, "other");
+}
+
+static const char *kind_name(struct graph *g, const struct ipc_passed *ev)
+{
+	static const char *const names[IPC_KINDS] = {
+		[IPC_PIPE] = "pipe",   [IPC_FIFO] = "fifo",   [IPC_EVENTFD] = "eventfd",
+		[IPC_FILE] = "file",   [IPC_SOCKET] = "socket", [IPC_POSIX_QUEUE] = "posix_queue",
+		[IPC_BLOCK] = "block_device",
+	};
+
+	if (ev->kind == IPC_FILE && !strncmp(ev->name, "memfd:", 6))
+		return graph_str(g, "memfd");
+	if (ev->kind < IPC_KINDS && names[ev->kind])
+		return graph_str(g, names[ev->kind]);
+	if (ev->magic != IPC_ANON_INODE_MAGIC && S_ISDIR(ev->mode))
+		return graph_str(g, "directory");
+	if (S_ISCHR(ev->mode))
+		return graph_str(g, "char_device");
+	if (ev->magic == IPC_PIDFS_MAGIC)
+		return graph_str(g, "pidfd");
+	if (ev->magic != IPC_ANON_INODE_MAGIC && S_ISREG(ev->mode))
+		return graph_str(g, "file"); /* of /proc and the like */
+	return anonymous_name(g, ev->name);
+}
+
+static struct node *object_node(struct pairing *x, const struct ipc_passed *ev)
+{
+	const struct sock_facts *s;
+
+	switch (ev->kind) {
+	case IPC_PIPE:
+		return object_pipe(x->g, ev->id, 0);
+	case IPC_FIFO:
+		return object_pipe(x->g, ev->id, ev->space);
+	case IPC_EVENTFD:
+		return object_eventfd(x->g, ev->id, ev->space);
+	case IPC_POSIX_QUEUE:
+		return object_posix_queue(x->g, ev->id, ev->space);
+	case IPC_FILE:
+		return object_file(x->g, ev->id, ev->space);
+	case IPC_BLOCK:
+		return object_block_device(x->g, (uint32_t)ev->id);
+	case IPC_SOCKET:
+		s = flows_socket(x->c->flows, ev->ino);
+		return s ? x->g->nodes.v[endpoint_node(x->g, s, false, false)] : NULL;
+	default:
+		return NULL;
+	}
+}
+
+static void pass_edge(struct pairing *x, uint32_t from, uint32_t to, const struct ipc_passed *ev,
+		      const char *via)
+{
+	struct procs *p = &x->c->procs;
+	struct node *object;
+	struct edge *d;
+	uint32_t source;
+
+	if (!p->v.v[from].selected && !p->v.v[to].selected)
+		return;
+	object = object_node(x, ev);
+	source = procs_node(p, x->g, from);
+	d = graph_new_edge(x->g, &fd_passed_type, source, procs_node(p, x->g, to));
+	SET(fd_passed, d, kind, kind_name(x->g, ev));
+	if (object)
+		SET(fd_passed, d, object, object->index);
+	SET(fd_passed, d, descriptors, 1);
+	SET(fd_passed, d, via, graph_str(x->g, via));
+	SET(fd_passed, d, first_ns, ev->time_ns + x->offset_ns);
+	SET(fd_passed, d, last_ns, ev->time_ns + x->offset_ns);
+	graph_add_edge(x->g, d);
+}
+
+/* Whether the sender's socket leads to the one that it was received from, as far as is known. */
+static bool leads_to(const struct collect *c, const struct sent *s, const struct ipc_passed *received)
+{
+	const struct sock_facts *f = flows_socket(c->flows, s->ev.sock_ino);
+
+	return f && f->peer_ino && f->peer_ino == received->sock_ino;
+}
+
+/* The oldest that is under way, rather one that was sent to this very socket. */
+static struct sent *find_sent(struct collect *c, struct ipc_passes *p, const struct ipc_passed *ev)
+{
+	struct sent *found = NULL, *again = NULL;
+
+	vec_for(&p->sent, s) {
+		if (s->ev.file != ev->file)
+			continue;
+		if (s->receiver) {
+			if (s->receiver == ev->task.tgid && s->arrived_ns + AGAIN_NS > ev->time_ns)
+				again = s;
+			continue;
+		}
+		if (leads_to(c, s, ev))
+			return s;
+		if (!found)
+			found = s;
+	}
+	return found ?: again;
+}
+
+static bool match(struct pairing *x, struct ipc_passes *p, const struct ipc_passed *ev)
+{
+	struct sent *s = find_sent(x->c, p, ev);
+	uint32_t to;
+
+	if (!s)
+		return false;
+	to = procs_get(&x->c->procs, ev->task.tgid, ev->task.leader_start_ns);
+	s->receiver = ev->task.tgid;
+	s->arrived_ns = ev->time_ns;
+	pass_edge(x, s->proc, to, ev, "SCM_RIGHTS");
+	return true;
+}
+
+static int on_passed(void *ctx, const struct ipc_passed *ev)
+{
+	struct pairing *x = ctx;
+	struct collect *c = x->c;
+	struct ipc_passes *p = c->ipc->passes;
+	uint32_t proc = procs_get(&c->procs, ev->task.tgid, ev->task.leader_start_ns);
+
+	procs_set_name(&c->procs, proc, ev->task.tid, ev->comm);
+	if (ev->how == IPC_PASS_SENT) {
+		vec_push(&p->sent, ((struct sent){.ev = *ev, .proc = proc}));
+	} else if (ev->how == IPC_PASS_RECEIVED) {
+		vec_push(&p->received, *ev);
+	} else {
+		uint32_t owner = procs_get(&c->procs, ev->owner.tgid, ev->owner.leader_start_ns);
+
+		pass_edge(x, owner, proc, ev, "pidfd_getfd");
+	}
+	return 0;
+}
+
+static void match_all(struct pairing *x, struct ipc_passes *p)
+{
+	uint64_t now = clock_boot_ns();
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->received.n; i++) {
+		struct ipc_passed ev = p->received.v[i];
+
+		if (match(x, p, &ev))
+			continue;
+		if (ev.time_ns + RECEIVED_KEPT_NS < now)
+			p->unmatched++;
+		else
+			p->received.v[kept++] = ev;
+	}
+	p->received.n = kept;
+}
+
+static void forget_old(struct ipc_passes *p)
+{
+	uint64_t now = clock_boot_ns();
+	size_t over = p->sent.n > SENT_MAX ? p->sent.n - SENT_MAX : 0, kept = 0;
+
+	for (size_t i = 0; i < p->sent.n; i++) {
+		const struct sent *s = &p->sent.v[i];
+		uint64_t until = s->receiver ? s->arrived_ns + AGAIN_NS : s->ev.time_ns + SENT_KEPT_NS;
+
+		if (i < over || until < now) {
+			p->given_up += !s->receiver;
+			continue;
+		}
+		p->sent.v[kept++] = *s;
+	}
+	p->sent.n = kept;
+}
+
+int ipc_passes_tick(struct ipc_passes *p, struct collect *c, struct graph *g, struct err *e)
+{
+	struct pairing x = {c, g, realtime_offset_ns()};
+	int rc = ipc_probe_passed(c->ipc_probe, on_passed, &x, e);
+
+	if (rc)
+		return rc;
+	match_all(&x, p);
+	forget_old(p);
+	return 0;
+}
+
+void ipc_passes_mark(const struct ipc_passes *p, uint64_t *used)
+{
+	vec_for(&p->sent, s)
+		procs_set_bit(used, s->proc);
+}
+
+void ipc_passes_describe(const struct ipc_passes *p, struct graph *g)
+{
+	graph_add_loss(g, "collector ipc", "descriptors_without_sender", p->unmatched);
+}
