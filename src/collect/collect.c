@@ -71,6 +71,7 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	c->o = *o;
 	procs_init(&c->procs, !o->npids, !o->no_redact);
 	c->flows = flows_new();
+	c->waits = waits_new();
 	c->channels = channels_new();
 	c->exchange = exchange_new(&c->procs);
 	c->shm = shm_new();
@@ -95,9 +96,11 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 	collect_host(c, g);
 	if (c->ticks)
 		rc = collect_procs(c, last, e);
-	rc = rc ?: (c->sched_probe ? collect_threads(c, g, e) : collect_threads_proc(c, g));
+	rc = rc ?: (c->sched_probe ? collect_threads(c, g, last, e) : collect_threads_proc(c, g));
 	rc = rc ?: collect_sockets(c, g, last, e);
 	rc = rc ?: collect_ipc(c, g, e);
+	if (!rc && c->sched_probe)
+		rc = collect_waits(c, g);
 	rc = rc ?: collect_shm(c, g, last, e);
 	if (!rc) {
 		collect_flows(c, g);
@@ -210,6 +213,7 @@ void collect_close(struct collect *c)
 	ipc_probe_close(c->ipc_probe);
 	collect_ipc_done(c);
 	flows_free(c->flows);
+	waits_free(c->waits);
 	channels_free(c->channels);
 	exchange_free(c->exchange);
 	shm_free(c->shm);

@@ -26,6 +26,7 @@ struct proc_probe;
 struct sched_probe;
 struct sock_probe;
 struct shm;
+struct waits;
 
 /** All sources of one recording, and what they share. One thread uses it. */
 struct collect {
@@ -42,6 +43,7 @@ struct collect {
 	struct ipc_probe *ipc_probe;
 	struct ipc_state *ipc; /**< of collect_ipc.c; NULL: not used yet */
 	struct shm *shm;
+	struct waits *waits; /**< of collect_wait.c */
 	VEC(struct open_failure { const char *source; char why[400]; }) failures;
 	uint64_t ticks; /**< samples so far */
 	uint64_t unreadable;
@@ -73,7 +75,11 @@ void collect_close(struct collect *c);
 void collect_host(struct collect *c, struct graph *g);
 int collect_procs(struct collect *c, bool last, struct err *e);
 void collect_procs_emit(struct collect *c, struct graph *g);
-int collect_threads(struct collect *c, struct graph *g, struct err *e);
+int collect_threads(struct collect *c, struct graph *g, bool last, struct err *e);
+/** What the threads waited for, and who woke them: of the reading that collect_threads() made. */
+int collect_waits(struct collect *c, struct graph *g);
+struct waits *waits_new(void);
+void waits_free(struct waits *w);
 void collect_flows(struct collect *c, struct graph *g);
 int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e);
 int collect_ipc(struct collect *c, struct graph *g, struct err *e);

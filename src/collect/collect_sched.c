@@ -39,6 +39,8 @@ static int on_thread(void *ctx, const struct sched_sample *s)
 	n = procs_thread(&x->c->procs, x->g, proc, s->task.tid, s->task.start_ns, s->comm);
 	SET(thread, n, run_ns, s->run_ns);
 	SET(thread, n, runq_ns, s->runq_ns);
+	SET(thread, n, blocked_ns, s->blocked_ns);
+	SET(thread, n, observed_ns, s->observed_ns);
 	SET(thread, n, voluntary_switches, s->voluntary);
 	SET(thread, n, involuntary_switches, s->involuntary);
 	SET(thread, n, migrations, s->migrations);
@@ -49,11 +51,13 @@ static int on_thread(void *ctx, const struct sched_sample *s)
 	return 0;
 }
 
-int collect_threads(struct collect *c, struct graph *g, struct err *e)
+int collect_threads(struct collect *c, struct graph *g, bool last, struct err *e)
 {
 	struct sampling x = {c, g};
 
-	return sched_probe_read(c->sched_probe, on_thread, &x, NULL, e);
+	if (!c->ticks)
+		sched_probe_start(c->sched_probe);
+	return sched_probe_read(c->sched_probe, last, on_thread, &x, NULL, e);
 }
 
 /* Last CPU time of each thread, by (tid, start). */

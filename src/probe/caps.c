@@ -131,6 +131,25 @@ static int probe_task_storage(char *why, size_t size)
 	return has_map_type(BPF_MAP_TYPE_TASK_STORAGE, why, size);
 }
 
+/* BTF lists the helpers by name. */
+static int probe_task_pt_regs(char *why, size_t size)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	const struct btf_type *t;
+	int id = btf ? btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM) : -ENOENT;
+	int found = 0;
+
+	t = id > 0 ? btf__type_by_id(btf, (unsigned)id) : NULL;
+	for (int i = 0; t && i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_enum(t)[i].name_off),
+			    "BPF_FUNC_task_pt_regs"))
+			found = 1;
+	btf__free(btf);
+	if (!found)
+		snprintf(why, size, "helper not in this kernel");
+	return found;
+}
+
 static int probe_ringbuf(char *why, size_t size)
 {
 	return has_map_type(BPF_MAP_TYPE_RINGBUF, why, size);
@@ -208,6 +227,8 @@ const struct cap caps[] = {
 	 "kernel 5.8 and CAP_SYS_ADMIN", probe_iter},
 	{"task_storage", "state of a thread without a hash map", "scheduling is measured at more cost",
 	 "kernel 5.12", probe_task_storage},
+	{"task_pt_regs", "what a thread waits for, from its system call",
+	 "only how long threads are blocked", "kernel 5.15", probe_task_pt_regs},
 	{"ringbuf", "events of processes and connections", "short-lived processes may be missed",
 	 "kernel 5.8", probe_ringbuf},
 	{"cgroup_sock_addr", "the peer of unconnected UDP messages",

@@ -14,6 +14,12 @@
 #include "mem.h"
 #include "sched.skel.h"
 #include "vec.h"
+#include "wait_calls.h"
+#include "wait_sums.h"
+
+/* Room for sums that threads have turned away from in one interval, and for the newest waits. */
+#define WAIT_SUMS_MAX	   8192u
+#define WAIT_SEGMENTS_BYTES (512u << 10)
 
 static const struct hook_def hooks[] = {
 	{"switch", "CPU time of threads", true,
@@ -42,11 +48,16 @@ struct entry {
 
 struct sched_probe {
 	struct ladder ladder;
-	struct swap_map cpu_time;
+	struct swap_map cpu_time, wait_sums;
+	struct wait_sums waits;
 	struct ring_buffer *ring;
 	struct sched__bss *bss; /* shared with the programs */
 	bool storage;
-	uint32_t max_tasks, ncpu;
+	bool has_irq;  /* interrupts can be told from threads */
+	bool count_in_hot;
+	int64_t count_from_rq;
+	bool complete; /* the last reading listed all threads */
+	uint32_t max_tasks, ncpu, segments;
 	uint64_t read_ns; /* CLOCK_MONOTONIC of the last reading */
 	uint64_t ring_full;
 	VEC(struct entry) entries;
@@ -147,6 +158,15 @@ static void take_totals(struct sched_probe *p, const struct sched_totals *t)
 		return;
 	en->now = *t;
 	en->touched = true;
+	wait_sums_record(&p->waits, t);
+}
+
+static int on_wait_sum(void *ctx, const void *key, const void *value)
+{
+	struct sched_probe *p = ctx;
+
+	wait_sums_flushed(&p->waits, key, value);
+	return 0;
 }
 
 static int on_exit_record(void *ctx, void *data, size_t size)
@@ -207,27 +227,56 @@ static bool holds_cpu(const struct sched_probe *p, uint32_t cpu, uint64_t on_sin
 	return on_since && cpu < p->slots.n && p->slots.v[cpu] == on_since;
 }
 
-static int read_hash(struct sched_probe *p)
+/* As the programs lay it out. */
+struct hash_state {
+	struct sched_totals t;
+	uint64_t on_since, waiting_since, out_ns, changes, reported;
+	uint32_t dead, early, unseen, pad;
+	struct waker by;
+};
+
+static uint64_t elapsed(uint64_t since, uint64_t now)
+{
+	return now > since ? now - since : 0;
+}
+
+/* Adds what is going on, as state_open() of the programs does. */
+static void add_open(const struct sched_probe *p, struct hash_state *s, uint64_t now)
+{
+	uint64_t woken = s->waiting_since;
+
+	s->t.observed_ns = elapsed(s->t.since_ns, now);
+	if (s->on_since && !holds_cpu(p, s->t.cpu, s->on_since)) {
+		if (p->bss->stopped_ns)
+			s->t.blocked_ns += elapsed(s->on_since, now);
+		return;
+	}
+	if (s->on_since) {
+		s->t.run_ns += elapsed(s->on_since, now);
+		s->t.streak_ns += elapsed(s->on_since, now);
+		s->t.flags |= SCHED_RUNNING;
+		return;
+	}
+	if (woken)
+		s->t.runq_ns += elapsed(woken, now);
+	if (s->out_ns)
+		s->t.open_ns = elapsed(s->out_ns, woken ?: now);
+	s->t.blocked_ns += s->t.open_ns;
+}
+
+static int read_hash(struct sched_probe *p, uint64_t stopped_ns)
 {
 	int fd = ladder_map_fd(&p->ladder, "tid_states");
 	uint32_t key, *prev = NULL;
-	struct state {
-		struct sched_totals t;
-		uint64_t on_since, waiting_since, out_ns, changes, reported;
-		uint32_t dead, pad;
-	} s;
+	struct hash_state s;
 
 	read_slots(p);
 	for (; !bpf_map_get_next_key(fd, prev, &key); prev = &key) {
-		uint64_t now = monotonic_ns();
+		uint64_t now = stopped_ns ?: monotonic_ns();
 
-		if (bpf_map_lookup_elem(fd, &key, &s) || s.dead)
+		if (bpf_map_lookup_elem(fd, &key, &s) || s.dead || s.unseen)
 			continue;
-		if (holds_cpu(p, s.t.cpu, s.on_since) && now > s.on_since) {
-			s.t.run_ns += now - s.on_since;
-			s.t.streak_ns += now - s.on_since;
-			s.t.flags |= SCHED_RUNNING;
-		}
+		add_open(p, &s, now);
 		take_totals(p, &s.t);
 	}
 	return 0;
@@ -259,18 +308,29 @@ static void entry_cpus(struct sched_probe *p, struct entry *en)
 		qsort(p->out.v, p->out.n, sizeof(*p->out.v), cpu_order);
 }
 
+static uint64_t gain(uint64_t now, __u64 *reported)
+{
+	uint64_t d = now > *reported ? now - *reported : 0;
+
+	*reported += d;
+	return d;
+}
+
 static int entry_report(struct sched_probe *p, struct entry *en,
 			int (*cb)(void *ctx, const struct sched_sample *s), void *ctx)
 {
-	const struct sched_totals *n = &en->now, *b = &en->before;
+	const struct sched_totals *n = &en->now;
+	struct sched_totals *b = &en->before;
 	struct sched_sample s = {
 		.task = n->id,
-		.run_ns = n->run_ns - b->run_ns,
-		.runq_ns = n->runq_ns - b->runq_ns,
-		.voluntary = n->voluntary - b->voluntary,
-		.involuntary = n->involuntary - b->involuntary,
-		.migrations = n->migrations - b->migrations,
-		.wakeups = n->wakeups - b->wakeups,
+		.run_ns = gain(n->run_ns, &b->run_ns),
+		.runq_ns = gain(n->runq_ns, &b->runq_ns),
+		.blocked_ns = gain(n->blocked_ns, &b->blocked_ns),
+		.observed_ns = gain(n->observed_ns, &b->observed_ns),
+		.voluntary = gain(n->voluntary, &b->voluntary),
+		.involuntary = gain(n->involuntary, &b->involuntary),
+		.migrations = gain(n->migrations, &b->migrations),
+		.wakeups = gain(n->wakeups, &b->wakeups),
 		.cpu = n->cpu,
 		.flags = n->flags,
 	};
@@ -281,19 +341,71 @@ static int entry_report(struct sched_probe *p, struct entry *en,
 	memcpy(s.comm, n->comm, TASK_COMM_BYTES);
 	s.cpus = p->out.v;
 	s.ncpus = p->out.n;
-	en->before = en->now;
-	if (!s.run_ns && !s.runq_ns && !s.voluntary && !s.involuntary && !s.ncpus &&
+	if (!s.run_ns && !s.runq_ns && !s.blocked_ns && !s.voluntary && !s.involuntary && !s.ncpus &&
 	    !(s.flags & SCHED_EXITED))
 		return 0;
 	return cb(ctx, &s);
 }
 
-static void entries_prune(struct sched_probe *p, bool complete)
+static const struct task_ident *find_task(void *ctx, uint32_t tid, uint64_t start_ns)
+{
+	const struct sched_probe *p = ctx;
+	uint32_t i = p->index.v[slot_of(p, tid, start_ns)];
+	const struct task_ident *id = i ? &p->entries.v[i - 1].now.id : NULL;
+
+	return id && id->tgid ? id : NULL;
+}
+
+const struct task_ident *sched_probe_task(const struct sched_probe *p, uint32_t tid)
+{
+	vec_for(&p->entries, en)
+		if (en->now.id.tid == tid && en->now.id.tgid && !(en->now.flags & SCHED_EXITED))
+			return &en->now.id;
+	return NULL;
+}
+
+/* Waits that found no room in the map are waits of the thread nevertheless. */
+static int report_lost(struct entry *en, int (*cb)(void *ctx, const struct wait_sample *s), void *ctx)
+{
+	struct wait_sample s = {.task = en->now.id, .on = {.kind = WAIT_ON_LOST}};
+
+	s.waits = gain(en->now.lost_waits, &en->before.lost_waits);
+	s.waited_ns = gain(en->now.lost_ns, &en->before.lost_ns);
+	return s.waits || s.waited_ns ? cb(ctx, &s) : 0;
+}
+
+int sched_probe_waits(struct sched_probe *p, int (*cb)(void *ctx, const struct wait_sample *s),
+		      void *ctx)
+{
+	struct wait_names names = {.find = find_task, .ctx = p, .complete = p->complete};
+	int rc = wait_sums_report(&p->waits, &names, cb, ctx);
+
+	vec_for(&p->entries, en)
+		rc = rc ?: report_lost(en, cb, ctx);
+	return rc;
+}
+
+int sched_probe_segments(struct sched_probe *p, int (*cb)(void *ctx, const struct wait_segment *s),
+			 void *ctx, struct err *e)
+{
+	int fd = ladder_map_fd(&p->ladder, "wait_segments"), rc = 0;
+	struct wait_segment s;
+
+	for (uint32_t i = 0; !rc && i < p->ncpu * p->segments; i++) {
+		if (bpf_map_lookup_elem(fd, &i, &s))
+			return err_set(e, -errno, "map 'wait_segments'");
+		if (s.in_ns)
+			rc = cb(ctx, &s);
+	}
+	return rc;
+}
+
+static void entries_prune(struct sched_probe *p)
 {
 	size_t kept = 0;
 
 	vec_for(&p->entries, en) {
-		bool gone = en->ended || (complete && !en->seen);
+		bool gone = en->ended || (p->complete && !en->seen);
 
 		en->ended = (en->now.flags & SCHED_EXITED) != 0;
 		en->touched = en->seen = false;
@@ -308,25 +420,35 @@ static void entries_prune(struct sched_probe *p, bool complete)
 	index_rebuild(p);
 }
 
-int sched_probe_read(struct sched_probe *p, int (*cb)(void *ctx, const struct sched_sample *s),
-		     void *ctx, uint64_t *ret_window_ns, struct err *e)
+/* Both maps first: what moves later is missing in this reading, never counted twice. */
+static int drain_maps(struct sched_probe *p, struct err *e)
+{
+	int rc = swap_map_drain(&p->cpu_time, on_cpu_time, p, e);
+
+	return rc ?: swap_map_drain(&p->wait_sums, on_wait_sum, p, e);
+}
+
+int sched_probe_read(struct sched_probe *p, bool last,
+		     int (*cb)(void *ctx, const struct sched_sample *s), void *ctx,
+		     uint64_t *ret_window_ns, struct err *e)
 {
 	struct probe_health health;
-	bool complete;
-	uint64_t now;
+	uint64_t now, stopped = last ? monotonic_ns() : 0;
 	int rc;
 
+	/* What ended meanwhile could be named until now. */
+	entries_prune(p);
 	/* Records of exits were lost: a full list tells which threads are gone. */
 	ladder_health(&p->ladder, &health);
-	complete = health.ring_full != p->ring_full || !p->storage;
+	p->complete = last || health.ring_full != p->ring_full || !p->storage;
 	p->ring_full = health.ring_full;
-	__atomic_store_n(&p->bss->report_all, complete, __ATOMIC_RELEASE);
-	/* The map first: what moves later is missing in this reading, never counted twice. */
-	rc = swap_map_drain(&p->cpu_time, on_cpu_time, p, e);
+	__atomic_store_n(&p->bss->report_all, p->complete, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->bss->stopped_ns, stopped, __ATOMIC_RELEASE);
+	rc = drain_maps(p, e);
 	if (rc)
 		return rc;
-	now = monotonic_ns();
-	rc = p->storage ? read_iterator(p, e) : read_hash(p);
+	now = stopped ?: monotonic_ns();
+	rc = p->storage ? read_iterator(p, e) : read_hash(p, stopped);
 	if (rc)
 		return rc;
 	ring_buffer__consume(p->ring);
@@ -337,7 +459,6 @@ int sched_probe_read(struct sched_probe *p, int (*cb)(void *ctx, const struct sc
 		if (!rc && en->touched && (!en->ended || en->cpus.n))
 			rc = entry_report(p, en, cb, ctx);
 	}
-	entries_prune(p, complete);
 	return rc;
 }
 
@@ -360,6 +481,45 @@ static bool switch_has_state(void)
 	return has;
 }
 
+/* Offset of a variable of each CPU in their section, or -1. */
+static int64_t percpu_offset(const struct btf *btf, const char *name)
+{
+	int section = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
+	const struct btf_type *t = section > 0 ? btf__type_by_id(btf, (unsigned)section) : NULL;
+	const struct btf_var_secinfo *v = t ? btf_var_secinfos(t) : NULL;
+
+	for (int i = 0; t && i < btf_vlen(t); i++) {
+		const struct btf_type *var = btf__type_by_id(btf, v[i].type);
+
+		if (!strcmp(btf__name_by_offset(btf, var->name_off), name))
+			return v[i].offset;
+	}
+	return -1;
+}
+
+/* Where the kernel keeps what tells an interrupt from a thread; see wait.bpf.h. */
+static void find_preempt_count(struct sched_probe *p)
+{
+#ifdef __x86_64__
+	struct btf *btf = btf__load_vmlinux_btf();
+	int64_t queue, count;
+
+	if (!btf)
+		return;
+	queue = percpu_offset(btf, "runqueues");
+	count = percpu_offset(btf, "__preempt_count");
+	p->count_in_hot = count < 0;
+	if (count < 0)
+		count = percpu_offset(btf, "pcpu_hot");
+	if (queue >= 0 && count >= 0)
+		p->count_from_rq = count - queue;
+	p->has_irq = p->count_from_rq != 0;
+	btf__free(btf);
+#else
+	p->has_irq = true;
+#endif
+}
+
 static void size_map(struct bpf_object *obj, const char *name, uint32_t n)
 {
 	bpf_map__set_max_entries(bpf_object__find_map_by_name(obj, name), n);
@@ -376,6 +536,14 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 		     !probe_refused(l->options, l->probe, "task_storage");
 	r->use_storage = p->storage;
 	r->switch_has_state = switch_has_state();
+	r->has_waking = strcmp(ladder_rung(l, "waking"), "none") != 0;
+	r->use_regs = !probe_refused(l->options, l->probe, "task_pt_regs");
+	r->segments_per_cpu = p->segments;
+#ifdef __x86_64__
+	r->count_from_rq = p->count_from_rq;
+	r->count_in_hot = p->count_in_hot;
+#endif
+	wait_calls_fill((unsigned char *)r->wait_calls);
 	r->ncpu = p->ncpu;
 	if (!p->storage)
 		bpf_map__set_autocreate(bpf_object__find_map_by_name(obj, "task_states"), false);
@@ -383,6 +551,9 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	size_map(obj, "cpu_slots", p->ncpu);
 	size_map(obj, "cpu_time_0", p->max_tasks * 4);
 	size_map(obj, "cpu_time_1", p->max_tasks * 4);
+	size_map(obj, "wait_sums_0", WAIT_SUMS_MAX);
+	size_map(obj, "wait_sums_1", WAIT_SUMS_MAX);
+	size_map(obj, "wait_segments", p->ncpu * p->segments);
 	size_map(obj, "exits", 1 << 20);
 	return 0;
 }
@@ -396,6 +567,10 @@ int sched_probe_open(struct sched_probe **ret, const struct probe_options *o, st
 
 	p->max_tasks = probe_max_tasks(o);
 	p->ncpu = (uint32_t)libbpf_num_possible_cpus();
+	p->segments = 1;
+	while (p->segments * 2 * p->ncpu * sizeof(struct wait_segment) <= WAIT_SEGMENTS_BYTES)
+		p->segments *= 2;
+	find_preempt_count(p);
 	index_rebuild(p);
 	elf = sched__elf_bytes(&size);
 	ladder_init(&p->ladder, "sched", hooks, sizeof(hooks) / sizeof(*hooks), o);
@@ -403,6 +578,9 @@ int sched_probe_open(struct sched_probe **ret, const struct probe_options *o, st
 	if (!rc)
 		rc = swap_map_init(&p->cpu_time, &p->ladder, "cpu_time", "cpu_time_0", "cpu_time_1",
 				   e);
+	if (!rc)
+		rc = swap_map_init(&p->wait_sums, &p->ladder, "wait_sums", "wait_sums_0",
+				   "wait_sums_1", e);
 	if (!rc) {
 		p->ring = ring_buffer__new(ladder_map_fd(&p->ladder, "exits"), on_exit_record, p,
 					   NULL);
@@ -415,10 +593,14 @@ int sched_probe_open(struct sched_probe **ret, const struct probe_options *o, st
 		sched_probe_close(p);
 		return rc;
 	}
-	p->read_ns = monotonic_ns();
-	__atomic_store_n(&p->bss->started_ns, p->read_ns, __ATOMIC_RELEASE);
 	*ret = p;
 	return 0;
+}
+
+void sched_probe_start(struct sched_probe *p)
+{
+	p->read_ns = monotonic_ns();
+	__atomic_store_n(&p->bss->started_ns, p->read_ns, __ATOMIC_RELEASE);
 }
 
 void sched_probe_close(struct sched_probe *p)
@@ -428,6 +610,8 @@ void sched_probe_close(struct sched_probe *p)
 	ring_buffer__free(p->ring);
 	ladder_globals_done(p->bss);
 	swap_map_done(&p->cpu_time);
+	swap_map_done(&p->wait_sums);
+	wait_sums_done(&p->waits);
 	ladder_done(&p->ladder);
 	vec_for(&p->entries, en)
 		vec_done(&en->cpus);
@@ -444,5 +628,10 @@ void sched_probe_health(struct sched_probe *p, struct probe_health *ret)
 	if (!p->storage)
 		ret->notes[ret->nnotes++] =
 			"a thread that was on its CPU before the probe started and has not left it is "
-			"not seen until it does";
+			"not seen until it does; nor is one that has waited since before";
+	if (!cap_has("task_pt_regs"))
+		ret->notes[ret->nnotes++] = "what a thread waits for is not known, only how long";
+	if (!p->has_irq)
+		ret->notes[ret->nnotes++] =
+			"who ends a wait is not known: the kernel does not say what is an interrupt";
 }

@@ -18,7 +18,13 @@ struct sched_cpu_time {
 struct sched_sample {
 	struct task_ident task;
 	uint64_t run_ns;  /**< on a CPU; a slice that still goes on is counted up to the reading */
-	uint64_t runq_ns; /**< runnable, waiting for a CPU; a wait counts when it ends */
+	uint64_t runq_ns; /**< runnable, waiting for a CPU, a delay that still goes on included */
+	uint64_t blocked_ns; /**< neither, a wait that still goes on included */
+	/**
+	 * Time that passed for the thread since it was reported last, or since the start: the sum of
+	 * the three. A thread that slept through several readings comes with all of them at once.
+	 */
+	uint64_t observed_ns;
 	uint64_t voluntary, involuntary, migrations, wakeups;
 	uint32_t cpu;	/**< last seen on */
 	uint32_t flags; /**< SCHED_… of sched_abi.h */
@@ -31,21 +37,63 @@ struct sched_sample {
 	size_t ncpus;
 };
 
+/** Waits of a thread for one object. All numbers are differences to the reading before. */
+struct wait_sample {
+	struct task_ident task;
+	struct wait_on on;
+	/**
+	 * false: what it waited for, waits that still go on included. true: the waits that ended, by
+	 * who ended them; the same waits again.
+	 */
+	bool ended;
+	enum waker_class waker_class; /**< valid if ended */
+	const struct task_ident *waker; /**< NULL unless a thread that is known; borrowed */
+	uint64_t waits;
+	uint64_t waited_ns;
+	uint64_t longest_ns; /**< of one wait, not a difference */
+};
+
 struct sched_probe;
 
 /** @return 0 and the probe in @p ret (the caller closes it), or -errno: -EPERM, -ENOTSUP, … */
 int sched_probe_open(struct sched_probe **ret, const struct probe_options *o, struct err *e);
 void sched_probe_close(struct sched_probe *p);
 
+/** Begin to count: all times are from here on. Before, nothing is. To be called once. */
+void sched_probe_start(struct sched_probe *p);
+
 /**
  * Report every thread that ran, waited for a CPU or was switched since the last reading; threads
  * that ended meanwhile too (SCHED_EXITED), each (tid, start_ns) at most once a reading.
  *
+ * @param last this reading ends the observation: threads that did nothing since the start come, too,
+ *	       and nothing counts any more after it
  * @param ret_window_ns length of the interval that the samples cover, CLOCK_MONOTONIC; may be NULL
  * @param cb return 0 to go on; anything else ends the reading and is returned
  * @return 0, -errno, or what @p cb returned
  */
-int sched_probe_read(struct sched_probe *p, int (*cb)(void *ctx, const struct sched_sample *s),
-		     void *ctx, uint64_t *ret_window_ns, struct err *e);
+int sched_probe_read(struct sched_probe *p, bool last,
+		     int (*cb)(void *ctx, const struct sched_sample *s), void *ctx,
+		     uint64_t *ret_window_ns, struct err *e);
+
+/**
+ * Report the waits that the last sched_probe_read() found. Kernel threads have none.
+ *
+ * @return 0, or what @p cb returned
+ */
+int sched_probe_waits(struct sched_probe *p, int (*cb)(void *ctx, const struct wait_sample *s),
+		      void *ctx);
+
+/** A live thread by its id alone; NULL: not known. Valid until the next reading. */
+const struct task_ident *sched_probe_task(const struct sched_probe *p, uint32_t tid);
+
+/**
+ * The newest waits of at least WAIT_SEGMENT_NS, in no order; at least the last 32 of each CPU where
+ * there were so many.
+ *
+ * @return 0, -errno, or what @p cb returned
+ */
+int sched_probe_segments(struct sched_probe *p, int (*cb)(void *ctx, const struct wait_segment *s),
+			 void *ctx, struct err *e);
 
 void sched_probe_health(struct sched_probe *p, struct probe_health *ret);

@@ -16,6 +16,10 @@ void render_edges_json(struct graph *g, const struct selection *s, struct json_w
 void render_flows_json(struct graph *g, const struct selection *s, struct json_writer *w);
 /** Shared memory objects, those that data can go through first. */
 void render_shared_json(struct graph *g, const struct selection *s, struct json_writer *w);
+/** What threads wait for, longest first; what is idle rather than late comes last. */
+void render_waits_json(struct graph *g, const struct selection *s, struct json_writer *w);
+/** Who ends the waits of threads, likewise. */
+void render_wakes_json(struct graph *g, const struct selection *s, struct json_writer *w);
 /** @param entities,edges counts by type number, [n_entity_types] and [n_edge_types] */
 void render_summary_json(struct graph *g, const uint64_t *entities, const uint64_t *edges,
 			 struct json_writer *w);
@@ -29,6 +33,8 @@ void render_flows_text(struct graph *g, const struct selection *s, struct strbuf
 void render_shared_text(struct graph *g, const struct selection *s, struct strbuf *b);
 /** Only those that data can go through. */
 void render_shared_paths_text(struct graph *g, const struct selection *s, struct strbuf *b);
+void render_waits_text(struct graph *g, const struct selection *s, struct strbuf *b);
+void render_wakes_text(struct graph *g, const struct selection *s, struct strbuf *b);
 void render_summary_text(struct graph *g, const uint64_t *entities, const uint64_t *edges,
 			 struct strbuf *b);
 void render_entity_text(struct graph *g, uint32_t node, struct strbuf *b);

@@ -56,10 +56,11 @@ static int dump_sched(double seconds, const struct probe_options *o, struct err 
 
 	if (rc)
 		return rc;
+	sched_probe_start(p);
 	dump_ready();
 	for (double left = seconds; left > 0 && !rc; left -= 1) {
 		usleep((useconds_t)((left < 1 ? left : 1) * 1e6));
-		rc = sched_probe_read(p, on_sched, NULL, &window_ns, e);
+		rc = sched_probe_read(p, false, on_sched, NULL, &window_ns, e);
 		printf("window ns=%" PRIu64 "\n", window_ns);
 		fflush(stdout);
 	}

@@ -117,7 +117,7 @@ static int reading(struct sock_probe *sock, struct sched_probe *sched, struct er
 {
 	int rc = sock_probe_read(sock, on_flow, NULL, e);
 
-	return rc ? rc : sched_probe_read(sched, on_thread, NULL, NULL, e);
+	return rc ? rc : sched_probe_read(sched, false, on_thread, NULL, NULL, e);
 }
 
 static int same(const struct worker *w, const char *what, uint64_t seen, uint64_t least, uint64_t most)
@@ -180,6 +180,7 @@ int main(int argc, char **argv)
 	rc = sched_probe_open(&sched, &o, &e);
 	if (rc)
 		return open_failed(rc, &e);
+	sched_probe_start(sched);
 	for (size_t i = 0; i < WORKERS; i++)
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
 			return 1;

@@ -5,15 +5,19 @@
 #include "compat.bpf.h"
 #include "health.bpf.h"
 #include "sched_abi.h"
+#include "wait.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before load: what the kernel allows. Branches not taken are removed by the verifier. */
 const volatile bool use_storage = true;
 const volatile bool switch_has_state = true; /* 4th argument, since v5.18 (fa2c3254d7cf) */
+const volatile bool has_waking = true; /* sched_waking is attached */
 const volatile __u32 ncpu = 1;
+const volatile __u32 segments_per_cpu = 1; /* a power of two */
 
 __u64 started_ns = 0; /* set by user space once all is attached; nothing counts before */
+__u64 stopped_ns = 0; /* set for the last reading: nothing counts after */
 bool report_all = false; /* the next reading also reports what did not change */
 
 struct sched_state {
@@ -24,8 +28,13 @@ struct sched_state {
 	u64 changes;	   /* odd while it is being changed */
 	u64 reported;	   /* value of changes at the last reading */
 	u32 dead;
-	u32 early; /* woken while still on its CPU */
+	u32 early;  /* woken while still on its CPU */
+	u32 unseen; /* older than the probe, and what it has done since the start is not known yet */
+	u32 pad;
+	struct waker by; /* of the wake-up that is under way */
 };
+
+static const struct sched_state no_state = {};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -44,7 +53,8 @@ struct {
 /* When the thread that runs on a CPU came there; a cache line each, so that CPUs do not contend. */
 struct cpu_slot {
 	u64 since;
-	u64 pad[7];
+	u64 segments; /* kept on this CPU so far */
+	u64 pad[6];
 };
 
 struct {
@@ -75,8 +85,37 @@ struct {
 	.values = {&cpu_time_0},
 };
 
+struct wait_sums_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct wait_key);
+	__type(value, struct wait_value);
+} wait_sums_0 SEC(".maps"), wait_sums_1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(values, struct wait_sums_map);
+} wait_sums SEC(".maps") = {
+	.values = {&wait_sums_0},
+};
+
+/* The newest waits of some length, a ring for each CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wait_segment);
+} wait_segments SEC(".maps");
+
 /* Storage implies tp_btf, where task pointers can be followed directly, which is much cheaper. */
 #define TASK_READ(t, member) (use_storage ? (t)->member : BPF_CORE_READ(t, member))
+
+static __always_inline u64 elapsed(u64 since, u64 now)
+{
+	return now > since ? now - since : 0;
+}
 
 static __always_inline void state_init(struct sched_state *s, const struct task_struct *t)
 {
@@ -84,23 +123,27 @@ static __always_inline void state_init(struct sched_state *s, const struct task_
 	s->t.cpu = ncpu; /* none yet */
 	if (BPF_CORE_READ(t, flags) & PF_KTHREAD)
 		s->t.flags = SCHED_KTHREAD;
+	s->unseen = BPF_CORE_READ((struct task_struct___wait *)t, start_time) < started_ns;
+	s->t.since_ns = s->unseen ? started_ns : bpf_ktime_get_ns();
 }
 
 static __always_inline struct sched_state *state_by_tid(struct task_struct *t)
 {
 	u32 tid = BPF_CORE_READ(t, pid);
 	struct sched_state *s = bpf_map_lookup_elem(&tid_states, &tid);
-	struct sched_state fresh = {};
 
 	if (s && s->t.id.start_ns == BPF_CORE_READ(t, start_boottime))
 		return s;
-	state_init(&fresh, t);
 	/* In place: another CPU may hold the old element, which an update would give to another key. */
+	if (s) {
+		*s = no_state;
+	} else {
+		bpf_map_update_elem(&tid_states, &tid, &no_state, BPF_NOEXIST);
+		s = bpf_map_lookup_elem(&tid_states, &tid);
+	}
 	if (s)
-		*s = fresh;
-	else
-		bpf_map_update_elem(&tid_states, &tid, &fresh, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&tid_states, &tid);
+		state_init(s, t);
+	return s;
 }
 
 /* In tp_btf and fexit programs @t is a trusted pointer; task storage demands one. */
@@ -119,6 +162,98 @@ static __always_inline struct sched_state *state_of(struct task_struct *t)
 	if (!s)
 		health_count(use_storage ? HEALTH_READ_FAULT : HEALTH_MAP_FULL);
 	return s;
+}
+
+/* The thread turns to another kind of wait: the sum of the last kind goes to the map. */
+static __always_inline void sum_flush(struct sched_state *s)
+{
+	struct wait_sum *sum = &s->t.sum;
+	struct wait_key key = {
+		.a = sum->on.a,
+		.b = sum->on.b,
+		.start_ns = s->t.id.start_ns,
+		.waker_start_ns = sum->by.start_ns,
+		.tid = s->t.id.tid,
+		.waker_tid = sum->by.tid,
+		.cause = sum->on.cause,
+		.kind = sum->on.kind,
+		.waker_class = sum->by.class,
+	};
+	struct wait_value first = {.times = sum->times, .word = sum->on.word}, *v;
+	u32 zero = 0;
+	void *map = bpf_map_lookup_elem(&wait_sums, &zero);
+
+	if (!map)
+		return;
+	v = bpf_map_lookup_elem(map, &key);
+	if (v) { /* only this thread's switches write it, one at a time */
+		v->times.count += sum->times.count;
+		v->times.ns += sum->times.ns;
+		if (sum->times.longest_ns > v->times.longest_ns)
+			v->times.longest_ns = sum->times.longest_ns;
+		v->word = sum->on.word;
+	} else if (bpf_map_update_elem(map, &key, &first, BPF_NOEXIST)) {
+		health_count(HEALTH_MAP_FULL);
+		s->t.lost_ns += sum->times.ns;
+		s->t.lost_waits += sum->times.count;
+	}
+}
+
+static __always_inline bool sum_is_for(const struct wait_sum *sum, const struct wait_on *on,
+				       const struct waker *by)
+{
+	return sum->on.a == on->a && sum->on.b == on->b && sum->on.cause == on->cause &&
+	       sum->on.kind == on->kind && sum->by.tid == by->tid && sum->by.class == by->class &&
+	       sum->by.start_ns == by->start_ns;
+}
+
+static __always_inline void segment_keep(struct sched_state *s, struct cpu_slot *slot, u32 cpu,
+					 u64 wake, u64 now)
+{
+	u32 i = cpu * segments_per_cpu + (slot->segments++ & (segments_per_cpu - 1));
+	struct wait_segment *g = bpf_map_lookup_elem(&wait_segments, &i);
+
+	if (!g)
+		return;
+	g->out_ns = s->out_ns;
+	g->wake_ns = wake;
+	g->in_ns = now;
+	g->a = s->t.on.a;
+	g->b = s->t.on.b;
+	g->start_ns = s->t.id.start_ns;
+	g->waker_start_ns = s->by.start_ns;
+	g->tid = s->t.id.tid;
+	g->waker_tid = s->by.tid;
+	g->cause = s->t.on.cause;
+	g->kind = s->t.on.kind;
+	g->waker_class = s->by.class;
+}
+
+/* A wait is over: it ended at @wake. */
+static __always_inline void wait_end(struct sched_state *s, struct cpu_slot *slot, u32 cpu, u64 wake,
+				     u64 now)
+{
+	u64 ns = elapsed(s->out_ns, wake);
+	struct wait_sum *sum = &s->t.sum;
+
+	s->t.wakeups++;
+	s->t.blocked_ns += ns;
+	if (s->t.flags & SCHED_KTHREAD)
+		return;
+	if (!sum_is_for(sum, &s->t.on, &s->by)) {
+		if (sum->times.count)
+			sum_flush(s);
+		sum->on = s->t.on;
+		sum->by = s->by;
+		sum->times.count = sum->times.ns = sum->times.longest_ns = 0;
+	}
+	sum->on.word = s->t.on.word;
+	sum->times.count++;
+	sum->times.ns += ns;
+	if (ns > sum->times.longest_ns)
+		sum->times.longest_ns = ns;
+	if (ns >= WAIT_SEGMENT_NS)
+		segment_keep(s, slot, cpu, wake, now);
 }
 
 /* A streak on a CPU has ended: its time goes to the map of the interval. */
@@ -146,18 +281,19 @@ static __always_inline void streak_flush(struct sched_state *s)
 
 static __always_inline void state_slice(struct sched_state *s, u64 since, u64 now, u32 cpu)
 {
-	u64 ns = now > since ? now - since : 0;
+	u64 ns = elapsed(since, now);
 
 	s->t.cpu = cpu;
 	s->t.run_ns += ns;
 	s->t.streak_ns += ns;
 }
 
-static __always_inline void state_emit_exit(struct sched_state *s, struct task_struct *t)
+static __always_inline void state_emit_exit(struct sched_state *s, struct task_struct *t, u64 now)
 {
 	struct sched_totals *r;
 
 	s->dead = 1;
+	s->t.observed_ns = elapsed(s->t.since_ns, now);
 	if (!use_storage) { /* the tid is free from here on */
 		u32 tid = s->t.id.tid;
 
@@ -182,52 +318,35 @@ static __always_inline void state_emit_exit(struct sched_state *s, struct task_s
 	health_count(HEALTH_EMITTED);
 }
 
-static __always_inline void switch_out(struct task_struct *t, bool preempt, u32 state, u64 now,
-				       u64 cpu_since, u32 cpu)
+/* Its first event since the start: until then it was blocked, or in a run queue. */
+static __always_inline void first_event(struct sched_state *s, struct task_struct *t, bool runnable)
 {
-	struct sched_state *s = state_of(t);
-
-	if (!s)
+	s->unseen = 0;
+	if (runnable) {
+		s->waiting_since = started_ns;
 		return;
-	s->changes++;
-	barrier();
-	if (!use_storage)
-		BPF_CORE_READ_STR_INTO(&s->t.comm, t, comm);
-	state_slice(s, s->on_since ?: cpu_since, now, cpu);
-	if (preempt || state == TASK_RUNNING) {
-		s->t.involuntary++;
-		s->waiting_since = now;
-		s->out_ns = 0;
-	} else {
-		s->t.voluntary++;
-		s->waiting_since = 0;
-		s->out_ns = now;
 	}
-	barrier();
-	s->on_since = 0;
-	s->changes++;
-	if (!preempt && (state & TASK_DEAD))
-		state_emit_exit(s, t);
+	s->out_ns = started_ns;
+	if (use_storage)
+		wait_read(&s->t.on, t, 0, false);
 }
 
-static __always_inline void switch_in(struct task_struct *t, u64 now, u32 cpu)
+/* The thread came to CPU @cpu at @now. */
+static __noinline int state_in(struct sched_state *s, struct cpu_slot *slot, u64 now, u32 cpu)
 {
-	struct sched_state *s = state_of(t);
 	u64 since;
 
-	if (!s)
-		return;
-	s->changes++;
-	barrier();
+	if (!s || !slot)
+		return 0;
 	/*
 	 * A wake-up that began before the thread was switched out, on another CPU, took effect at
-	 * the switch-out.
+	 * the switch-out. One that was not seen at all is taken to be now.
 	 */
 	since = s->waiting_since ?: (s->early ? s->out_ns : 0);
-	if (since && now > since)
-		s->t.runq_ns += now - since;
+	if (since)
+		s->t.runq_ns += elapsed(since, now);
 	if (s->out_ns)
-		s->t.wakeups++;
+		wait_end(s, slot, cpu, since ?: now, now);
 	if (s->t.cpu != cpu) {
 		if (s->t.cpu != ncpu) {
 			s->t.migrations++;
@@ -238,9 +357,109 @@ static __always_inline void switch_in(struct task_struct *t, u64 now, u32 cpu)
 	s->waiting_since = 0;
 	s->out_ns = 0;
 	s->early = 0;
+	s->by.class = WAKER_NONE;
+	s->by.tid = 0;
+	s->by.start_ns = 0;
 	s->on_since = now;
+	return 0;
+}
+
+/*
+ * There are threads at whose switch-out no program runs: it is missing, and so is the switch-in of
+ * whoever comes next. That one has the CPU since the other came there, or since it could run at all.
+ */
+static __always_inline void missed_in(struct sched_state *s, struct cpu_slot *slot, u64 cpu_since,
+				      u32 cpu)
+{
+	u64 since = cpu_since;
+
+	if (s->waiting_since > since)
+		since = s->waiting_since;
+	if (s->out_ns > since)
+		since = s->out_ns;
+	if (since < s->t.since_ns)
+		s->t.since_ns = since;
+	state_in(s, slot, since, cpu);
+}
+
+/* The other of the two: nobody knows what it did since, so let it have waited. */
+static __always_inline void missed_out(struct sched_state *s)
+{
+	s->out_ns = s->on_since;
+	s->early = 0;
+	s->t.on.cause = WAIT_OTHER;
+	s->t.on.kind = WAIT_ON_NOTHING;
+	s->t.on.a = s->t.on.b = 0;
+}
+
+static __always_inline void switch_out(struct task_struct *t, struct cpu_slot *slot, bool preempt,
+				       u32 state, u64 now, u64 cpu_since, u32 cpu)
+{
+	struct sched_state *s = state_of(t);
+
+	if (!s)
+		return;
+	s->changes++;
+	barrier();
+	if (!use_storage)
+		BPF_CORE_READ_STR_INTO(&s->t.comm, t, comm);
+	if (s->unseen && cpu_since > started_ns)
+		first_event(s, t, true);
+	if (!s->on_since && !s->unseen)
+		missed_in(s, slot, cpu_since, cpu);
+	state_slice(s, s->on_since ?: cpu_since, now, cpu);
+	if (preempt || state == TASK_RUNNING) {
+		s->t.involuntary++;
+		s->waiting_since = now;
+		s->out_ns = 0;
+	} else {
+		s->t.voluntary++;
+		s->waiting_since = 0;
+		s->out_ns = now;
+		if (!(state & TASK_DEAD))
+			/* The one that leaves is current still. */
+			wait_read(&s->t.on, use_storage ? t : bpf_get_current_task_btf(), state,
+				  true);
+	}
+	barrier();
+	s->unseen = 0;
+	s->on_since = 0;
+	s->changes++;
+	if (!preempt && (state & TASK_DEAD))
+		state_emit_exit(s, t, now);
+}
+
+static __always_inline void switch_in(struct task_struct *t, struct cpu_slot *slot, u64 now, u32 cpu)
+{
+	struct sched_state *s = state_of(t);
+
+	if (!s)
+		return;
+	s->changes++;
+	barrier();
+	if (s->unseen)
+		first_event(s, t, has_waking);
+	if (s->on_since)
+		missed_out(s);
+	state_in(s, slot, now, cpu);
 	barrier();
 	s->changes++;
+}
+
+/* A thread ends while the last reading is under way, which will not find it any more. */
+static __always_inline void last_record(struct task_struct *t)
+{
+	struct sched_state *s = state_of(t);
+
+	if (!s || s->dead || s->unseen)
+		return;
+	if (s->on_since)
+		state_slice(s, s->on_since, stopped_ns, s->t.cpu);
+	else if (s->waiting_since)
+		s->t.runq_ns += elapsed(s->waiting_since, stopped_ns);
+	else if (s->out_ns)
+		s->t.blocked_ns += elapsed(s->out_ns, stopped_ns);
+	state_emit_exit(s, t, stopped_ns);
 }
 
 static __always_inline int on_switch(bool preempt, struct task_struct *prev,
@@ -255,26 +474,37 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 	slot = bpf_map_lookup_elem(&cpu_slots, &cpu);
 	if (!slot)
 		return 0;
+	if (stopped_ns) {
+		if (!preempt && (state & TASK_DEAD) && TASK_READ(prev, pid))
+			last_record(prev);
+		return 0;
+	}
 	now = bpf_ktime_get_ns();
 	since = slot->since ?: started_ns;
 	slot->since = now;
 	if (TASK_READ(prev, pid))
-		switch_out(prev, preempt, state, now, since, cpu);
+		switch_out(prev, slot, preempt, state, now, since, cpu);
 	if (TASK_READ(next, pid))
-		switch_in(next, now, cpu);
+		switch_in(next, slot, now, cpu);
 	return 0;
 }
 
-static __always_inline int on_waking(struct task_struct *t)
+static __always_inline int on_waking(struct task_struct *t, bool newborn)
 {
 	struct sched_state *s;
 
-	if (!started_ns)
+	if (!started_ns || stopped_ns)
 		return 0;
 	s = state_of(t);
-	if (s && s->on_since)
+	if (!s || (s->waiting_since && !s->on_since))
+		return 0;
+	if (s->unseen && !newborn && !TASK_READ(t, on_cpu))
+		first_event(s, t, false);
+	if (HAS_CURRENT)
+		waker_read(&s->by, s->t.on.cause);
+	if (s->on_since || s->unseen)
 		s->early = 1;
-	else if (s && !s->waiting_since)
+	else
 		s->waiting_since = bpf_ktime_get_ns();
 	return 0;
 }
@@ -300,39 +530,49 @@ int switch_raw(struct bpf_raw_tracepoint_args *ctx)
 SEC("tp_btf/sched_waking")
 int waking_btf(u64 *ctx)
 {
-	return on_waking((void *)ctx[0]);
+	return on_waking((void *)ctx[0], false);
 }
 
 SEC("raw_tp/sched_waking")
 int waking_raw(struct bpf_raw_tracepoint_args *ctx)
 {
-	return on_waking((void *)ctx->args[0]);
+	return on_waking((void *)ctx->args[0], false);
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int wakeup_new_btf(u64 *ctx)
 {
-	return on_waking((void *)ctx[0]);
+	return on_waking((void *)ctx[0], true);
 }
 
 SEC("raw_tp/sched_wakeup_new")
 int wakeup_new_raw(struct bpf_raw_tracepoint_args *ctx)
 {
-	return on_waking((void *)ctx->args[0]);
+	return on_waking((void *)ctx->args[0], true);
 }
 
+/* What of a state is going on at a reading. */
+struct open_state {
+	u64 before; /* value of changes */
+	u64 on_since, waiting_since, out_ns;
+	u32 early;
+};
+
 /* @return whether nothing changed while it was copied */
-static __always_inline bool copy_once(struct sched_totals *r, struct sched_state *s, u64 *before,
-				      u64 *on_since)
+static __always_inline bool copy_once(struct sched_totals *r, struct sched_state *s,
+				      struct open_state *o)
 {
 	volatile struct sched_state *v = s;
 
-	*before = v->changes;
+	o->before = v->changes;
 	barrier();
 	*r = s->t;
-	*on_since = v->on_since;
+	o->on_since = v->on_since;
+	o->waiting_since = v->waiting_since;
+	o->out_ns = v->out_ns;
+	o->early = v->early;
 	barrier();
-	return !(*before & 1) && v->changes == *before;
+	return !(o->before & 1) && v->changes == o->before;
 }
 
 static __always_inline u64 cpu_held_since(u32 cpu)
@@ -343,41 +583,77 @@ static __always_inline u64 cpu_held_since(u32 cpu)
 }
 
 /*
+ * Adds what is going on: a slice on a CPU, a delay, a wait. An early wake-up that came before the
+ * thread made up its mind to sleep does not count.
+ */
+static __always_inline void state_open(struct sched_totals *r, const struct open_state *o, u64 held,
+				       u64 now, bool runnable)
+{
+	u64 woken = o->waiting_since ?: (o->early && runnable ? o->out_ns : 0);
+
+	r->observed_ns = elapsed(r->since_ns, now);
+	if (o->on_since && o->on_since != held) {
+		/* Its switch-out is under way, or was missed, which is certain at the end only. */
+		if (stopped_ns)
+			r->blocked_ns += elapsed(o->on_since, now);
+		return;
+	}
+	if (o->on_since) {
+		r->flags |= SCHED_RUNNING;
+		r->run_ns += elapsed(o->on_since, now);
+		r->streak_ns += elapsed(o->on_since, now);
+		return;
+	}
+	if (woken)
+		r->runq_ns += elapsed(woken, now);
+	if (o->out_ns)
+		r->open_ns = elapsed(o->out_ns, woken ?: now);
+	r->blocked_ns += r->open_ns;
+}
+
+/*
  * Read while it may be changing on another CPU; totals only grow, so a later reading heals it.
  * Not a loop: kernel 6.1 takes its shape for an endless one.
  */
-static __always_inline bool state_copy(struct sched_totals *r, struct sched_state *s, u64 now)
+static __always_inline bool state_copy(struct sched_totals *r, struct sched_state *s,
+				       struct task_struct *t, u64 now)
 {
-	u64 before, on_since, held = cpu_held_since(s->t.cpu);
+	u32 state = task_state(t);
+	u64 held = cpu_held_since(s->t.cpu);
+	struct open_state o;
 
-	if (!copy_once(r, s, &before, &on_since) && !copy_once(r, s, &before, &on_since))
-		copy_once(r, s, &before, &on_since);
-	if (!report_all && !on_since && before == s->reported)
+	if (!copy_once(r, s, &o) && !copy_once(r, s, &o))
+		copy_once(r, s, &o);
+	if (!report_all && !o.on_since && o.before == s->reported)
 		return false;
-	s->reported = before;
-	if (on_since) {
-		if (on_since != held) /* its switch-out was not seen */
-			return true;
-		r->flags |= SCHED_RUNNING;
-		if (now > on_since) {
-			r->run_ns += now - on_since;
-			r->streak_ns += now - on_since;
-		}
-	}
+	s->reported = o.before;
+	state_open(r, &o, held, now, state == TASK_RUNNING || (state & TASK_WAKING));
 	return true;
 }
 
-static __always_inline bool first_slice(struct sched_totals *r, struct task_struct *t, u64 now)
+/* Never switched since the start: since then it holds a CPU, or waits for one, or for something. */
+static __always_inline bool since_start(struct sched_totals *r, struct task_struct *t, u64 now)
 {
-	u64 since = started_ns;
+	u64 since = started_ns, ns = elapsed(since, now);
+	u32 state = task_state(t);
 
-	/* Never switched since the start: it holds a CPU since then, or it has not run at all. */
-	if (!t->on_cpu || now < since)
+	if (((struct task_struct___wait *)t)->start_time >= since || t->exit_state ||
+	    (!t->on_cpu && !report_all))
 		return false;
 	task_ident_read(&r->id, t);
 	r->cpu = ncpu;
-	r->run_ns = r->streak_ns = now - since;
-	r->flags = SCHED_RUNNING | (t->flags & PF_KTHREAD ? SCHED_KTHREAD : 0);
+	r->since_ns = since;
+	r->observed_ns = ns;
+	r->flags = t->flags & PF_KTHREAD ? SCHED_KTHREAD : 0;
+	if (t->on_cpu) {
+		r->run_ns = r->streak_ns = ns;
+		r->flags |= SCHED_RUNNING;
+	} else if (state == TASK_RUNNING) {
+		r->runq_ns = ns;
+	} else {
+		r->blocked_ns = r->open_ns = ns;
+		wait_read(&r->on, t, state, false);
+	}
 	return true;
 }
 
@@ -391,13 +667,13 @@ int read_tasks(struct bpf_iter__task *ctx)
 
 	if (!t || !t->pid || !use_storage)
 		return 0;
-	now = bpf_ktime_get_ns();
+	now = stopped_ns ?: bpf_ktime_get_ns();
 	s = bpf_task_storage_get(&task_states, t, 0, 0);
 	if (s)
 		was = s->reported;
 	if (s && s->dead)
 		return 0;
-	if (s ? !state_copy(&r, s, now) : !first_slice(&r, t, now))
+	if (s && !s->unseen ? !state_copy(&r, s, t, now) : !since_start(&r, t, now))
 		return 0;
 	BPF_CORE_READ_STR_INTO(&r.comm, t, comm);
 	if (bpf_seq_write(ctx->meta->seq, &r, sizeof(r)) && s)

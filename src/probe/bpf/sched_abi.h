@@ -1,6 +1,7 @@
 #pragma once
 
 #include "task_abi.h"
+#include "wait_abi.h"
 
 enum sched_flag {
 	SCHED_KTHREAD = 1 << 0, /**< a kernel thread */
@@ -15,7 +16,7 @@ enum sched_flag {
 struct sched_totals {
 	struct task_ident id;
 	__u64 run_ns;	   /**< on a CPU, the open slice included */
-	__u64 runq_ns;	   /**< runnable but not running: woken or preempted until switched in */
+	__u64 runq_ns;	   /**< runnable but not running, a delay that still goes on included */
 	__u64 streak_ns;   /**< the part of run_ns spent on `cpu` since it came there last */
 	__u64 voluntary;   /**< switched out because it blocked */
 	__u64 involuntary; /**< switched out while it could have gone on */
@@ -24,6 +25,14 @@ struct sched_totals {
 	__u32 cpu;	   /**< where it runs or ran last */
 	__u32 flags;	   /**< SCHED_… */
 	char comm[TASK_COMM_BYTES];
+	__u64 since_ns;	   /**< CLOCK_MONOTONIC: seen from then on */
+	__u64 observed_ns; /**< from since_ns to this reading, or to its end: run + runq + blocked */
+	__u64 blocked_ns;  /**< neither running nor runnable, a wait that still goes on included */
+	__u64 lost_ns;	   /**< the part of finished waits that found no room in the map, */
+	__u64 lost_waits;  /**< and how many those were */
+	struct wait_on on; /**< what it waits for, or waited for last */
+	__u64 open_ns;	   /**< how long it waits for that by now, 0: it does not wait */
+	struct wait_sum sum; /**< finished waits of one kind that are not in the map yet */
 };
 
 /** Key of the per-CPU share: run time of finished streaks. The value is __u64 ns. */
@@ -33,5 +42,5 @@ struct sched_cpu_key {
 	__u32 cpu;
 };
 
-_Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16, "ABI");
+_Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16 + 5 * 8 + 24 + 8 + 64, "ABI");
 _Static_assert(sizeof(struct sched_cpu_key) == 16, "ABI");

@@ -1,0 +1,326 @@
+/* Waits: what each thread waits for, as an entity, and who ends it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "collect.h"
+#include "flows.h"
+#include "objects.h"
+#include "proc_maps.h"
+#include "proc_probe.h"
+#include "sched_probe.h"
+
+#define NO UINT32_MAX
+#define FUTEX_WAITERS_BIT 0x80000000u /* linux/futex.h: the word then holds the owner's thread id */
+#define FUTEX_TID_BITS	  0x3fffffffu
+
+/* What is kept between readings: names that cost something to find. */
+struct waits {
+	VEC(struct sock_facts) sockets; /* of the last look at the open files */
+	struct idmap socket_by_ino;
+	bool looked; /* in this reading */
+	VEC(char *) futexes; /* keys of shared words */
+	struct idmap futex_by_address;
+};
+
+struct waits *waits_new(void)
+{
+	return mem_alloc(sizeof(struct waits));
+}
+
+void waits_free(struct waits *w)
+{
+	if (!w)
+		return;
+	vec_for(&w->futexes, text)
+		free(*text);
+	vec_done(&w->futexes);
+	vec_done(&w->sockets);
+	idmap_done(&w->socket_by_ino);
+	idmap_done(&w->futex_by_address);
+	free(w);
+}
+
+struct sampling {
+	struct collect *c;
+	struct graph *g;
+};
+
+static const char *cause_name(unsigned cause)
+{
+	static const char *const names[WAIT_CAUSES] = {
+		[WAIT_OTHER] = "other",		[WAIT_FUTEX] = "futex",
+		[WAIT_PIPE] = "pipe",		[WAIT_SOCKET] = "socket",
+		[WAIT_QUEUE] = "queue",		[WAIT_SEMAPHORE] = "semaphore",
+		[WAIT_EVENTFD] = "eventfd",	[WAIT_POLL] = "poll",
+		[WAIT_SLEEP] = "sleep",		[WAIT_DISK] = "disk",
+		[WAIT_FILE] = "file",		[WAIT_FILE_LOCK] = "file_lock",
+		[WAIT_PAGE_FAULT] = "page_fault", [WAIT_DEVICE] = "device",
+		[WAIT_CHILD] = "child",		[WAIT_SIGNAL] = "signal",
+	};
+
+	return cause < WAIT_CAUSES ? names[cause] : "other";
+}
+
+/* What stands for a cause that has no object of its own. */
+static const char *kind_of_cause(unsigned cause)
+{
+	static const char *const names[WAIT_CAUSES] = {
+		[WAIT_POLL] = "poll",	 [WAIT_SLEEP] = "timer",	   [WAIT_DISK] = "disk",
+		[WAIT_DEVICE] = "device", [WAIT_PAGE_FAULT] = "page_fault", [WAIT_CHILD] = "child",
+		[WAIT_SIGNAL] = "signal",
+	};
+
+	return cause < WAIT_CAUSES && names[cause] ? names[cause] : "other";
+}
+
+/* Who stands behind an interrupt that ended a wait: only a time-out can end most of them. */
+static const char *kind_of_interrupt(unsigned cause, enum waker_class class)
+{
+	switch (cause) {
+	case WAIT_DISK:
+	case WAIT_FILE:
+	case WAIT_PAGE_FAULT:
+		return "disk";
+	case WAIT_DEVICE:
+		return "device";
+	case WAIT_SOCKET:
+	case WAIT_POLL:
+		return class == WAKER_SOFTIRQ ? "network" : "timer";
+	case WAIT_OTHER:
+		return "interrupt";
+	}
+	return "timer";
+}
+
+static struct node *plain_object(struct graph *g, const char *kind, const char *name)
+{
+	struct node *n = graph_new_node(g, &wait_object_type);
+
+	SET(wait_object, n, kind, graph_str(g, kind));
+	if (name)
+		SET(wait_object, n, name, graph_str(g, name));
+	return graph_add_node(g, n);
+}
+
+static int on_file(void *ctx, const struct proc_file *file)
+{
+	struct waits *w = ctx;
+
+	if (file->kind != PROC_FILE_SOCKET || !file->sock.ino)
+		return 0;
+	idmap_put(&w->socket_by_ino, file->sock.ino, 0, (uint32_t)w->sockets.n);
+	vec_push(&w->sockets, file->sock);
+	return 0;
+}
+
+/* Sockets that moved something are known; for others the open files are looked at, once a reading. */
+static const struct sock_facts *find_socket(struct collect *c, const struct wait_on *on)
+{
+	const struct sock_facts *f = flows_socket(c->flows, on->a);
+	struct waits *w = c->waits;
+	struct err ignored;
+	uint32_t i;
+
+	if (f)
+		return f;
+	i = idmap_get(&w->socket_by_ino, on->a, 0);
+	if (i == IDMAP_NONE && !w->looked && c->proc_probe) {
+		w->looked = true;
+		vec_clear(&w->sockets);
+		idmap_clear(&w->socket_by_ino);
+		/* What cannot be listed stays without its address. */
+		proc_probe_files(c->proc_probe, PROC_FILES_SOCKETS, on_file, w, &ignored);
+		i = idmap_get(&w->socket_by_ino, on->a, 0);
+	}
+	return i == IDMAP_NONE ? NULL : &w->sockets.v[i];
+}
+
+static uint32_t socket_object(struct sampling *x, const struct wait_on *on)
+{
+	const struct sock_facts *f = find_socket(x->c, on);
+	char name[32];
+
+	if (f && f->proto != SOCK_PROTO_OTHER)
+		return endpoint_node(x->g, f, false, false);
+	snprintf(name, sizeof(name), "%llu", (unsigned long long)on->a);
+	return plain_object(x->g, "socket", name)->index;
+}
+
+/* "DEV:INODE:OFFSET" of a word in memory that processes share, or false. */
+static bool shared_place(uint32_t pid, uint64_t address, char *text, size_t size)
+{
+	char path[64];
+	CLEANUP_FREE char *line = NULL;
+	size_t room = 0;
+	struct maps_line m;
+	bool found = false;
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	CLEANUP_FCLOSE FILE *f = fopen(path, "re");
+	while (f && !found && getline(&line, &room, f) > 0)
+		found = maps_line_parse(line, &m) && address >= m.start && address < m.end;
+	if (!found || !m.shared)
+		return false;
+	snprintf(text, size, "%u:%u:%llu:%llu", m.dev >> 20, m.dev & 0xfffff, (unsigned long long)m.ino,
+		 (unsigned long long)(address - m.start + m.offset));
+	return true;
+}
+
+static const char *futex_key(struct collect *c, const struct wait_on *on, char *text, size_t size)
+{
+	uint32_t pid = (uint32_t)on->b, i;
+	struct waits *w = c->waits;
+
+	snprintf(text, size, "%u:0x%llx", pid, (unsigned long long)on->a);
+	if (!(on->b & WAIT_SHARED))
+		return text;
+	i = idmap_get(&w->futex_by_address, on->a, pid);
+	if (i == IDMAP_NONE) {
+		shared_place(pid, on->a, text, size);
+		i = (uint32_t)w->futexes.n;
+		idmap_put(&w->futex_by_address, on->a, pid, i);
+		vec_push(&w->futexes, mem_strdup(text));
+	}
+	return w->futexes.v[i];
+}
+
+/* The thread whose id the word holds, by the convention of robust and priority-inheriting locks. */
+static uint32_t word_owner(struct sampling *x, const struct wait_on *on)
+{
+	uint32_t pid = (uint32_t)on->b, tid = on->word & FUTEX_TID_BITS;
+	const struct task_ident *owner;
+	uint32_t proc = procs_live(&x->c->procs, pid);
+
+	if (!(on->word & FUTEX_WAITERS_BIT) || !tid || proc == IDMAP_NONE)
+		return NO;
+	/* The id is of the waiter's pid namespace. */
+	if (x->c->procs.v.v[proc].has_namespaces && x->c->procs.v.v[proc].nspid != pid)
+		return NO;
+	owner = sched_probe_task(x->c->sched_probe, tid);
+	if (!owner || (owner->tgid != pid && !(on->b & WAIT_SHARED)))
+		return NO;
+	proc = procs_get(&x->c->procs, owner->tgid, owner->leader_start_ns);
+	return procs_thread(&x->c->procs, x->g, proc, owner->tid, owner->start_ns, NULL)->index;
+}
+
+static uint32_t futex_object(struct sampling *x, const struct wait_on *on)
+{
+	uint32_t owner = word_owner(x, on);
+	struct node *n = graph_new_node(x->g, &futex_type);
+	char text[96];
+
+	SET(futex, n, futex_key, graph_str(x->g, futex_key(x->c, on, text, sizeof(text))));
+	if (owner != NO)
+		SET(futex, n, owner_thread, owner);
+	return graph_add_node(x->g, n)->index;
+}
+
+static uint32_t numbered_object(struct graph *g, const struct wait_on *on)
+{
+	char name[48];
+
+	switch (on->kind) {
+	case WAIT_ON_EPOLL:
+	case WAIT_ON_URING:
+		snprintf(name, sizeof(name), "%s %u:%u", on->kind == WAIT_ON_EPOLL ? "epoll" : "io_uring",
+			 (uint32_t)(on->a >> 32), (uint32_t)on->a);
+		break;
+	case WAIT_ON_CHAR:
+		snprintf(name, sizeof(name), "%u:%u", (uint32_t)on->a >> 20, (uint32_t)on->a & 0xfffff);
+		break;
+	case WAIT_ON_LOST:
+		return plain_object(g, "other", "not kept: no room in the map")->index;
+	default:
+		snprintf(name, sizeof(name), "%u", (uint32_t)on->a);
+		return plain_object(g, kind_of_cause(on->cause), on->a ? name : NULL)->index;
+	}
+	return plain_object(g, kind_of_cause(on->cause), name)->index;
+}
+
+static uint32_t wait_object_node(struct sampling *x, const struct wait_on *on)
+{
+	switch (on->kind) {
+	case WAIT_ON_NOTHING:
+		return plain_object(x->g, kind_of_cause(on->cause), NULL)->index;
+	case WAIT_ON_FUTEX:
+		return futex_object(x, on);
+	case WAIT_ON_PIPE:
+		return object_pipe(x->g, on->a, (uint32_t)on->b)->index;
+	case WAIT_ON_SOCKET:
+		return socket_object(x, on);
+	case WAIT_ON_MQUEUE:
+		return object_posix_queue(x->g, on->a, (uint32_t)on->b)->index;
+	case WAIT_ON_SYSV_QUEUE:
+		return object_sysv_queue(x->g, on->a, (uint32_t)on->b)->index;
+	case WAIT_ON_SYSV_SEM:
+		return object_sysv_sem(x->g, on->a, (uint32_t)on->b)->index;
+	case WAIT_ON_EVENTFD:
+		return object_eventfd(x->g, on->a, 0)->index;
+	case WAIT_ON_FILE:
+		return object_file(x->g, on->a, (uint32_t)on->b)->index;
+	}
+	return numbered_object(x->g, on);
+}
+
+static uint32_t thread_node(struct sampling *x, const struct task_ident *t)
+{
+	uint32_t proc = procs_get(&x->c->procs, t->tgid, t->leader_start_ns);
+
+	return procs_thread(&x->c->procs, x->g, proc, t->tid, t->start_ns, NULL)->index;
+}
+
+static void waits_edge(struct sampling *x, const struct wait_sample *s, uint32_t waiter)
+{
+	uint32_t object = wait_object_node(x, &s->on);
+	struct edge *d = graph_new_edge(x->g, &waits_for_type, waiter, object);
+
+	SET(waits_for, d, cause, graph_str(x->g, cause_name(s->on.cause)));
+	SET(waits_for, d, waits, s->waits);
+	SET(waits_for, d, waited_ns, s->waited_ns);
+	SET(waits_for, d, longest_ns, s->longest_ns);
+	graph_add_edge(x->g, d);
+}
+
+static void wakes_edge(struct sampling *x, const struct wait_sample *s, uint32_t waiter)
+{
+	uint32_t from;
+	struct edge *d;
+
+	if (s->waker_class == WAKER_NONE)
+		return;
+	if (s->waker_class == WAKER_THREAD)
+		from = thread_node(x, s->waker);
+	else
+		from = plain_object(x->g, kind_of_interrupt(s->on.cause, s->waker_class), NULL)->index;
+	d = graph_new_edge(x->g, &wakes_type, from, waiter);
+	SET(wakes, d, cause, graph_str(x->g, cause_name(s->on.cause)));
+	SET(wakes, d, wakeups, s->waits);
+	SET(wakes, d, waited_ns, s->waited_ns);
+	SET(wakes, d, longest_ns, s->longest_ns);
+	graph_add_edge(x->g, d);
+}
+
+static int on_wait(void *ctx, const struct wait_sample *s)
+{
+	struct sampling *x = ctx;
+	uint32_t proc = procs_get(&x->c->procs, s->task.tgid, s->task.leader_start_ns), waiter;
+
+	if (!x->c->procs.v.v[proc].selected)
+		return 0;
+	waiter = thread_node(x, &s->task);
+	if (s->ended)
+		wakes_edge(x, s, waiter);
+	else
+		waits_edge(x, s, waiter);
+	return 0;
+}
+
+int collect_waits(struct collect *c, struct graph *g)
+{
+	struct sampling x = {c, g};
+
+	c->waits->looked = false;
+	return sched_probe_waits(c->sched_probe, on_wait, &x);
+}
