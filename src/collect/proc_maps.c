@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,20 @@ static bool is_name(const struct proc_map *m, const char *path)
 	return !lstat(full, &st) && st.st_ino == m->ino;
 }
 
+/* The kernel tells paths from our root, or from that of another mount namespace. */
+static size_t below_root(const struct proc_map *m, char *path, size_t n)
+{
+	char link[64], root[PATH_MAX];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/%u/root", m->tgid);
+	len = readlink(link, root, sizeof(root) - 1);
+	if (len <= 1 || (size_t)len >= n || memcmp(path, root, (size_t)len) || path[len] != '/')
+		return n;
+	memmove(path, path + len, n + 1 - (size_t)len);
+	return n - (size_t)len;
+}
+
 int proc_maps_path(const struct proc_map *m, bool internal, char *buf, size_t size)
 {
 	size_t mark = strlen(DELETED);
@@ -197,6 +212,7 @@ int proc_maps_path(const struct proc_map *m, bool internal, char *buf, size_t si
 	if (n < 0)
 		return -errno;
 	buf[n] = '\0';
+	n = (ssize_t)below_root(m, buf, (size_t)n);
 	if ((size_t)n > mark && !strcmp(buf + n - mark, DELETED) && (internal || !is_name(m, buf)))
 		n -= (ssize_t)mark;
 	buf[n] = '\0';

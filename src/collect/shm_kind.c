@@ -175,16 +175,25 @@ static bool mount_line(const char *line, uint32_t dev, char *fs_type, char *sour
 	return true;
 }
 
-void shm_find_mount(uint32_t pid, uint32_t dev, char *fs_type, char *source, size_t size)
+static bool find_in(const char *path, uint32_t dev, char *fs_type, char *source, size_t size)
 {
+	CLEANUP_FCLOSE FILE *f = fopen(path, "re");
 	CLEANUP_FREE char *line = NULL;
 	size_t cap = 0;
+
+	while (f && getline(&line, &cap, f) > 0)
+		if (mount_line(line, dev, fs_type, source, size))
+			return true;
+	return false;
+}
+
+void shm_find_mount(uint32_t pid, uint32_t dev, char *fs_type, char *source, size_t size)
+{
 	char path[64];
 
 	*fs_type = *source = '\0';
 	snprintf(path, sizeof(path), "/proc/%u/mountinfo", pid);
-	CLEANUP_FCLOSE FILE *f = fopen(path, "re");
-	while (f && getline(&line, &cap, f) > 0)
-		if (mount_line(line, dev, fs_type, source, size))
-			return;
+	/* A process with a root of its own is not told of mounts that lie outside. */
+	if (!find_in(path, dev, fs_type, source, size))
+		find_in("/proc/self/mountinfo", dev, fs_type, source, size);
 }
