@@ -18,13 +18,18 @@ struct sampling {
 static void name_pipe(struct graph *g, struct node *n, const struct ipc_sample *s)
 {
 	char path[512];
+	int fd = s->v.fd;
 
 	if (s->v.extra)
 		SET(pipe_inode, n, capacity_bytes, s->v.extra * (uint64_t)sysconf(_SC_PAGESIZE));
 	if (s->key.kind != IPC_FIFO || HAS(pipe_inode, n, path))
 		return;
-	if (ipc_path(path, sizeof(path), s->v.task.tgid, s->v.fd, s->v.name))
+	if (fd < 0)
+		fd = ipc_find_fd(s->v.task.tgid, s->key.id, s->key.space);
+	if (ipc_path(path, sizeof(path), s->v.task.tgid, fd, s->v.name))
 		SET(pipe_inode, n, path, graph_str(g, path));
+	else if (s->v.name[0])
+		SET(pipe_inode, n, path, graph_str(g, s->v.name));
 }
 
 /* The entity that a sample is about; NODE_NONE: none of ours. */

@@ -27,6 +27,9 @@ void ipc_files_free(struct ipc_files *f);
 uint32_t ipc_file_node(struct ipc_files *f, struct graph *g, const struct ipc_sample *s,
 		       uint64_t owner_start_ns);
 
+/** A descriptor of that file in process @p pid, -1: none. @param dev major << 20 | minor */
+int ipc_find_fd(uint32_t pid, uint64_t ino, uint32_t dev);
+
 /** Path that descriptor @p fd of process @p pid stands for now, checked against @p name. */
 bool ipc_path(char *ret, size_t size, uint32_t pid, int fd, const char *name);
 

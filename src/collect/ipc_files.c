@@ -1,10 +1,15 @@
 /* Which files get an entity of their own, and how files and FIFOs are called. */
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "cleanup.h"
 #include "collect_ipc.h"
 #include "idmap.h"
 #include "ipc_probe.h"
@@ -45,6 +50,23 @@ static void cut_suffix(char *s, const char *suffix)
 
 	if (n > k && !strcmp(s + n - k, suffix))
 		s[n - k] = '\0';
+}
+
+int ipc_find_fd(uint32_t pid, uint64_t ino, uint32_t dev)
+{
+	char dir[64];
+	struct dirent *de;
+
+	snprintf(dir, sizeof(dir), "/proc/%u/fd", pid);
+	CLEANUP_CLOSEDIR DIR *d = opendir(dir);
+	while (d && (de = readdir(d))) {
+		struct stat st;
+
+		if (!fstatat(dirfd(d), de->d_name, &st, 0) && st.st_ino == ino &&
+		    major(st.st_dev) == dev >> 20 && minor(st.st_dev) == (dev & 0xfffff))
+			return atoi(de->d_name);
+	}
+	return -1;
 }
 
 bool ipc_path(char *ret, size_t size, uint32_t pid, int fd, const char *name)
@@ -95,6 +117,7 @@ uint32_t ipc_file_node(struct ipc_files *f, struct graph *g, const struct ipc_sa
 	char path[PATH_MAX];
 	struct node *n;
 	bool is_new;
+	int fd;
 
 	if (!is_kept(f, s, owner_start_ns, &is_new))
 		return object_file(g, 0, 0)->index;
@@ -102,7 +125,9 @@ uint32_t ipc_file_node(struct ipc_files *f, struct graph *g, const struct ipc_sa
 	SET(file, n, size_bytes, s->v.extra);
 	if (!is_new)
 		return n->index;
-	if (ipc_path(path, sizeof(path), s->v.task.tgid, s->v.fd, s->v.name))
+	/* io_uring names no descriptor. */
+	fd = s->v.fd >= 0 ? s->v.fd : ipc_find_fd(s->v.task.tgid, s->key.id, s->key.space);
+	if (ipc_path(path, sizeof(path), s->v.task.tgid, fd, s->v.name))
 		SET(file, n, path, graph_str(g, path));
 	else if (!HAS(file, n, path) && s->v.name[0])
 		SET(file, n, path, graph_str(g, s->v.name));

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "clock.h"
@@ -102,7 +103,10 @@ static struct node *object_node(struct pairing *x, const struct ipc_passed *ev)
 		return object_block_device(x->g, (uint32_t)ev->id);
 	case IPC_SOCKET:
 		s = flows_socket(x->c->flows, ev->ino);
-		return s ? x->g->nodes.v[endpoint_node(x->g, s, false, false)] : NULL;
+		/* The address is all that tells IP sockets apart. */
+		if (!s || (s->family != AF_UNIX && !s->local.port))
+			return NULL;
+		return x->g->nodes.v[endpoint_node(x->g, s, false, false)];
 	default:
 		return NULL;
 	}

@@ -151,8 +151,8 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	struct bpf_map *rodata = bpf_object__find_map_by_name(obj, "ipc.rodata");
 	struct ipc__rodata *r = (void *)bpf_map__initial_value(rodata, &(size_t){0});
 
-	_Static_assert(sizeof(r->call_actions) == IPC_CALLS, "table of system calls");
-	ipc_calls_fill((unsigned char *)r->call_actions);
+	_Static_assert(sizeof(r->call_actions) == IPC_CALLS * sizeof(uint16_t), "table of system calls");
+	ipc_calls_fill((uint16_t *)r->call_actions);
 	r->uring_form = p->uring_form = uring_form();
 	size_map(obj, "events", 1 << 17);
 	size_map(obj, "moved_0", p->max_moved);
@@ -219,17 +219,18 @@ void ipc_probe_health(struct ipc_probe *p, struct probe_health *ret)
 	const struct ipc__bss *b = p->bss;
 
 	ladder_health(&p->ladder, ret);
-	ret->read_fault += b->compat_calls + b->long_semops + b->long_rights + b->fixed_splices;
+	ret->read_fault += b->long_semops + b->fixed_splices;
 	if (p->uring_form == URING_UNKNOWN)
 		note(ret, "what io_uring moves through pipes, eventfds and files is not seen on this kernel");
 	else
 		note(ret, "io_uring: multishot reads, requests that skip their completion, and descriptors "
 			  "passed with its messages are not seen");
-	if (b->compat_calls)
-		note(ret, "system calls of 32-bit programs are not understood: counted as read faults");
-	if (b->long_semops || b->long_rights)
-		note(ret, "of a call with more than 64 semaphore operations, or a message with more than 16 "
-			  "descriptors, the rest was not looked at: counted as read faults");
+	note(ret, "descriptors that 32-bit programs pass are not seen");
+	if (b->aio_calls)
+		note(ret, "what native asynchronous I/O (io_submit) moves is not seen, and is used here");
+	if (b->long_semops)
+		note(ret, "of a call with more than 512 semaphore operations the rest was not looked at: "
+			  "counted as read faults");
 	if (b->fixed_splices)
 		note(ret, "io_uring: the input of splices by number of a registered file is not known: "
 			  "counted as read faults");

@@ -37,7 +37,7 @@ struct probe_hook {
 	uint64_t run_ns; /**< in all runs; holds about 50 ns per run of the measurement itself */
 };
 
-#define PROBE_NOTES 4
+#define PROBE_NOTES 8
 
 struct probe_health {
 	const char *probe;

@@ -284,8 +284,9 @@ void sock_probe_health(struct sock_probe *p, struct probe_health *ret)
 	ladder_health(&p->ladder, ret);
 	if (tracepoint && strcmp(ladder_rung(&p->ladder, "splice"), "fexit"))
 		ret->notes[ret->nnotes++] =
-			"bytes received with splice(2) or TCP_ZEROCOPY_RECEIVE from a socket are not "
-			"seen here: a sender on this host has the count, one on another host does not";
+			"bytes received with TCP_ZEROCOPY_RECEIVE from a socket, and with splice(2) where "
+			"probe 'ipc' does not work, are not seen: a sender on this host has the count, one "
+			"on another host does not";
 	if (!tracepoint)
 		ret->notes[ret->nnotes++] =
 			"sockets other than TCP, UDP and Unix are not seen on this kernel";

@@ -15,9 +15,9 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* By system call number: enum ipc_call. */
-const volatile __u8 call_actions[IPC_CALLS] = {};
+const volatile __u16 call_actions[IPC_CALLS] = {};
 
-__u64 compat_calls = 0;  /* of 32-bit programs: their numbers and arguments are others */
+__u64 aio_calls = 0; /* io_submit(2): what it moves is not seen */
 
 /* A system call that returned what is not an error. */
 struct call {
@@ -26,17 +26,19 @@ struct call {
 	u32 action;
 };
 
-/* Thirty-two-bit programs on a 64-bit kernel. */
-static __always_inline bool is_compat(void)
+/* A 32-bit program on a 64-bit kernel, or such a call by another one. */
+static __always_inline bool is_compat(const bool fast)
 {
 #ifdef __TARGET_ARCH_x86
-	struct task_struct___x86 *t = (void *)bpf_get_current_task();
+	struct task_struct___x86 *t = fast ? (void *)bpf_get_current_task_btf()
+					   : (void *)bpf_get_current_task();
 
-	return BPF_CORE_READ(t, thread_info.status) & 2; /* TS_COMPAT, asm/thread_info.h */
+	return F_READ(fast, t, thread_info.status) & 2; /* TS_COMPAT, asm/thread_info.h */
 #else
-	struct task_struct___arm64 *t = (void *)bpf_get_current_task();
+	struct task_struct___arm64 *t = fast ? (void *)bpf_get_current_task_btf()
+					     : (void *)bpf_get_current_task();
 
-	return BPF_CORE_READ(t, thread_info.flags) & 1 << 22; /* TIF_32BIT, asm/thread_info.h */
+	return F_READ(fast, t, thread_info.flags) & 1 << 22; /* TIF_32BIT, asm/thread_info.h */
 #endif
 }
 
@@ -101,6 +103,9 @@ static __always_inline void on_message_call(const struct call *c, const bool fas
 	case IPC_CALL_EVENTFD:
 		on_eventfd(c->ret);
 		break;
+	case IPC_CALL_AIO:
+		__sync_fetch_and_add(&aio_calls, 1);
+		break;
 	}
 }
 
@@ -129,65 +134,97 @@ static __always_inline void on_call(const struct call *c, const bool fast)
 {
 	if (c->action <= IPC_CALL_COPY_RANGE)
 		on_data_call(c, fast);
-	else if (c->action <= IPC_CALL_EVENTFD)
+	else if (c->action <= IPC_CALL_AIO)
 		on_message_call(c, fast);
 	else
 		on_pass_call(c);
 }
 
+/* ipc(2), uapi/linux/ipc.h: the call, then its arguments in an order of its own. */
+static __always_inline bool from_ipc_call(struct call *c)
+{
+	switch (c->arg[0]) {
+	case 1: /* SEMOP */
+	case 4: /* SEMTIMEDOP */
+		c->action = IPC_CALL_SEMOP;
+		c->arg[0] = c->arg[1];
+		c->arg[1] = c->arg[4];
+		return true;
+	case 11: /* MSGSND */
+	case 12: /* MSGRCV */
+		c->action = c->arg[0] == 11 ? IPC_CALL_MSGSND : IPC_CALL_MSGRCV;
+		c->arg[0] = c->arg[1];
+		c->arg[4] = c->arg[3];
+		return true;
+	default:
+		return false;
+	}
+}
+
 #ifdef __TARGET_ARCH_x86
-#define SYSCALL_NR(raw, regs)                                                                      \
-	((raw) ? BPF_CORE_READ((struct pt_regs___amd64 *)(regs), orig_ax)                            \
-	       : ((struct pt_regs___amd64 *)(regs))->orig_ax)
-#define SYSCALL_ARG(raw, regs, x86, arm64)                                                         \
-	((raw) ? BPF_CORE_READ((struct pt_regs___amd64 *)(regs), x86)                                \
+#define REG(raw, regs, x86, arm64)                                                                 \
+	((raw) ? BPF_CORE_READ((struct pt_regs___amd64 *)(regs), x86)                              \
 	       : ((struct pt_regs___amd64 *)(regs))->x86)
 #else
-#define SYSCALL_NR(raw, regs)                                                                      \
-	((raw) ? BPF_CORE_READ((struct pt_regs___a64 *)(regs), syscallno)                        \
-	       : ((struct pt_regs___a64 *)(regs))->syscallno)
-#define SYSCALL_ARG(raw, regs, x86, arm64)                                                         \
-	((raw) ? BPF_CORE_READ((struct pt_regs___a64 *)(regs), arm64)                            \
+#define REG(raw, regs, x86, arm64)                                                                 \
+	((raw) ? BPF_CORE_READ((struct pt_regs___a64 *)(regs), arm64)                              \
 	       : ((struct pt_regs___a64 *)(regs))->arm64)
 #endif
 
-static __always_inline int on_exit(struct pt_regs *regs, long ret, const bool raw)
+static __always_inline void read_args(struct call *c, struct pt_regs *regs, const bool raw)
 {
-	u64 nr = SYSCALL_NR(raw, regs);
+	c->arg[0] = REG(raw, regs, di, orig_x0);
+	c->arg[1] = REG(raw, regs, si, regs[1]);
+	c->arg[2] = REG(raw, regs, dx, regs[2]);
+	c->arg[3] = REG(raw, regs, r10, regs[3]);
+	c->arg[4] = REG(raw, regs, r8, regs[4]);
+}
+
+static __always_inline void read_compat_args(struct call *c, struct pt_regs *regs, const bool raw)
+{
+	c->arg[0] = (u32)REG(raw, regs, bx, orig_x0);
+	c->arg[1] = (u32)REG(raw, regs, cx, regs[1]);
+	c->arg[2] = (u32)REG(raw, regs, dx, regs[2]);
+	c->arg[3] = (u32)REG(raw, regs, si, regs[3]);
+	c->arg[4] = (u32)REG(raw, regs, di, regs[4]);
+}
+
+static __always_inline int on_exit(struct pt_regs *regs, long ret, const bool raw, const bool fast)
+{
+	u64 nr = REG(raw, regs, orig_ax, syscallno);
 	struct call c = {.ret = ret};
+	u32 actions;
+	bool compat;
 
 	if (ret < 0 || nr >= IPC_CALLS)
 		return 0;
-	c.action = call_actions[nr];
-	if (!c.action)
+	actions = call_actions[nr];
+	if (!actions)
 		return 0;
+	compat = is_compat(fast);
+	c.action = compat ? actions >> 8 : actions & 0xff;
 	/* End of file, nothing left to write: only messages may be empty. */
-	if (!ret && c.action <= IPC_CALL_COPY_RANGE)
+	if (!c.action || (!ret && c.action <= IPC_CALL_COPY_RANGE))
 		return 0;
-	if (is_compat()) {
-		__sync_fetch_and_add(&compat_calls, 1);
-		return 0;
-	}
-	c.arg[0] = SYSCALL_ARG(raw, regs, di, orig_x0);
-	c.arg[1] = SYSCALL_ARG(raw, regs, si, regs[1]);
-	c.arg[2] = SYSCALL_ARG(raw, regs, dx, regs[2]);
-	c.arg[3] = SYSCALL_ARG(raw, regs, r10, regs[3]);
-	c.arg[4] = SYSCALL_ARG(raw, regs, r8, regs[4]);
-	if (!raw && bpf_rdonly_cast)
-		on_call(&c, true);
+	if (compat)
+		read_compat_args(&c, regs, raw);
 	else
-		on_call(&c, false);
+		read_args(&c, regs, raw);
+	if (c.action != IPC_CALL_IPC || from_ipc_call(&c))
+		on_call(&c, fast);
 	return 0;
 }
 
 SEC("tp_btf/sys_exit")
 int exit_btf(u64 *ctx)
 {
-	return on_exit((void *)ctx[0], ctx[1], false);
+	if (bpf_rdonly_cast)
+		return on_exit((void *)ctx[0], ctx[1], false, true);
+	return on_exit((void *)ctx[0], ctx[1], false, false);
 }
 
 SEC("raw_tp/sys_exit")
 int exit_raw(struct bpf_raw_tracepoint_args *ctx)
 {
-	return on_exit((void *)ctx->args[0], ctx->args[1], true);
+	return on_exit((void *)ctx->args[0], ctx->args[1], true, false);
 }

@@ -4,10 +4,13 @@
 
 #define IPC_NAME_BYTES 48
 #define IPC_CALLS      512 /* system call numbers that the table covers */
-#define IPC_FDS	  16 /* descriptors of one message that are looked at */
-#define IPC_SEMBUFS    64  /* operations of one semop(2) that are looked at */
+#define IPC_FDS	       253 /* descriptors of one message, as the kernel allows: SCM_MAX_FD */
+#define IPC_SEMBUFS    512 /* operations of one semop(2); the kernel takes 500 unless told: SEMOPM */
 
-/** What is done with a system call that returned; 0: nothing. User space fills the table. */
+/**
+ * What is done with a system call that returned; 0: nothing. User space fills a table of them by system
+ * call number: for 64-bit programs in the low byte, for 32-bit ones (other numbers) in the high byte.
+ */
 enum ipc_call {
 	IPC_CALL_NONE = 0,
 	IPC_CALL_READ,	/**< the first argument is the descriptor, the result bytes; likewise: */
@@ -25,6 +28,8 @@ enum ipc_call {
 	IPC_CALL_VM_READ,
 	IPC_CALL_VM_WRITE,
 	IPC_CALL_EVENTFD,
+	IPC_CALL_IPC, /**< ipc(2) of 32-bit programs: one of the above by its first argument */
+	IPC_CALL_AIO, /**< io_submit(2): only counted */
 	IPC_CALL_SENDMSG,
 	IPC_CALL_RECVMSG,
 	IPC_CALL_SENDMMSG,

@@ -9,8 +9,6 @@
 #define CMSGS	   4 /* control messages of one message that are looked at */
 #define MMSGS	   8 /* messages of one call that are looked at */
 
-__u64 long_rights = 0; /* descriptors of messages with more than are looked at */
-
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -48,17 +46,17 @@ static __always_inline void passed_file(struct ipc_passed *ev, struct file *file
 	bpf_probe_read_kernel_str(ev->name, sizeof(ev->name), name);
 }
 
-static __always_inline void passed(u32 fd, u64 sock_ino, u32 how, const struct task_ident *owner)
+static __always_inline int passed(u32 fd, u64 sock_ino, u32 how, const struct task_ident *owner)
 {
 	struct file *file = file_of_fd(fd, false);
 	struct ipc_passed *ev;
 
 	if (!file)
-		return;
+		return 0;
 	ev = bpf_ringbuf_reserve(&events, sizeof(*ev), 0);
 	if (!ev) {
 		health_count(HEALTH_RING_FULL);
-		return;
+		return 0;
 	}
 	__builtin_memset(ev, 0, sizeof(*ev));
 	ev->time_ns = bpf_ktime_get_boot_ns();
@@ -72,25 +70,28 @@ static __always_inline void passed(u32 fd, u64 sock_ino, u32 how, const struct t
 	passed_file(ev, file);
 	bpf_ringbuf_submit(ev, 0);
 	health_count(HEALTH_EMITTED);
+	return 0;
 }
 
-/* The descriptors of one control message. Global functions are verified once, not at each call. */
+/* Global functions are verified once, not at each call. */
+__noinline int on_right(u64 at, u64 sock_ino, u32 how)
+{
+	u32 fd;
+
+	if (bpf_probe_read_user(&fd, sizeof(fd), (void *)at)) {
+		health_count(HEALTH_READ_FAULT);
+		return 1;
+	}
+	return passed(fd, sock_ino, how, NULL);
+}
+
+/* The descriptors of one control message. */
 __noinline int on_rights(u64 fds, u32 n, u64 sock_ino, u32 how)
 {
-	if (n > IPC_FDS)
-		__sync_fetch_and_add(&long_rights, n - IPC_FDS);
 #pragma clang loop unroll(disable)
-	for (u32 i = 0; i < IPC_FDS; i++) {
-		u32 fd;
-
-		if (i >= n)
+	for (u32 i = 0; i < IPC_FDS; i++)
+		if (i >= n || on_right(fds + i * sizeof(u32), sock_ino, how))
 			break;
-		if (bpf_probe_read_user(&fd, sizeof(fd), (void *)(fds + i * sizeof(fd)))) {
-			health_count(HEALTH_READ_FAULT);
-			break;
-		}
-		passed(fd, sock_ino, how, NULL);
-	}
 	return 0;
 }
 

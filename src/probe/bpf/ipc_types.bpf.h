@@ -8,7 +8,7 @@
 
 /* The members of struct pt_regs that hold the number and the arguments of a system call. */
 struct pt_regs___amd64 {
-	unsigned long di, si, dx, r10, r8, r9, orig_ax;
+	unsigned long bx, cx, di, si, dx, r10, r8, orig_ax;
 };
 
 struct pt_regs___a64 {
