@@ -2,7 +2,8 @@
 # Record known traffic over every path that is not a socket, and compare the recording with it.
 #   WITTY=PROGRAM PATHS=PROGRAM test_paths.sh [CASE]...
 # Without CASE: all cases, with the objects older than the recording; once more by process id; once
-# more with the recording around the program. With CASEs: these, in the first way.
+# more with the recording around the program; once more by the hooks of older kernels. With CASEs:
+# these, in the first way.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -84,11 +85,12 @@ before() {
 	check "$name"
 }
 
-# around NAME: the recording starts the program
+# around NAME [OPTION]...: the recording starts the program
 around() {
 	local name=$1
+	shift
 	echo "== $name"
-	if ! "$WITTY" record -o "$tmp/$name.wpdb" -- "$PATHS" --settle 2.5 --hold 1.2 \
+	if ! "$WITTY" record -o "$tmp/$name.wpdb" "$@" -- "$PATHS" --settle 2.5 --hold 1.2 \
 		--out "$tmp/$name.json"; then
 		echo "FAILED: $name: record"
 		failed+=("$name")
@@ -101,6 +103,7 @@ before before
 if [ $# = 0 ]; then
 	before by-pid -p
 	around around
+	around older --refuse ipc.tp_btf
 fi
 
 if [ ${#failed[@]} -gt 0 ]; then
