@@ -164,18 +164,27 @@ static void attempt_drop(struct ladder *l)
 	l->obj = NULL;
 }
 
+static struct bpf_link *prog_attach(const struct ladder *l, const struct ladder_hook *h,
+				    struct bpf_program *prog)
+{
+	union bpf_iter_link_info info = {0};
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+
+	if (bpf_program__type(prog) == BPF_PROG_TYPE_CGROUP_SOCK_ADDR)
+		return bpf_program__attach_cgroup(prog, l->cgroup_fd);
+	if (!h->def->iterated)
+		return bpf_program__attach(prog);
+	info.map.map_fd = (unsigned)ladder_map_fd(l, h->def->iterated);
+	return bpf_program__attach_iter(prog, &opts);
+}
+
 static int hook_attach(struct ladder *l, struct ladder_hook *h)
 {
 	size_t attached = 0;
 	int rc = 0;
 
 	for (size_t p = 0; h->rung >= 0 && p < h->nprogs; p++) {
-		struct bpf_program *prog = h->progs[p];
-
-		if (bpf_program__type(prog) == BPF_PROG_TYPE_CGROUP_SOCK_ADDR)
-			h->links[p] = bpf_program__attach_cgroup(prog, l->cgroup_fd);
-		else
-			h->links[p] = bpf_program__attach(prog);
+		h->links[p] = prog_attach(l, h, h->progs[p]);
 		if (h->links[p])
 			attached++;
 		else

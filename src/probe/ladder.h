@@ -22,6 +22,7 @@ struct hook_def {
 	const char *missing; /**< what is unknown without it */
 	bool needed;	     /**< the probe is useless without it */
 	struct rung rungs[LADDER_RUNGS]; /**< best first; an empty name ends the list */
+	const char *iterated; /**< map whose elements an iterator goes through; NULL: not those of a map */
 };
 
 struct ladder_hook {

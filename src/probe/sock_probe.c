@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -47,6 +48,7 @@ static const struct hook_def hooks[] = {
 	  {"kprobe", {"unix_ready_kprobe"}}}},
 	{"state", "connections that open and end between two readings", false,
 	 {{"tp_btf", {"state_btf"}}}},
+	{"tally", NULL, false, {{"iter", {"read_tallies"}}}, "tallies"},
 };
 
 struct sock_probe {
@@ -54,6 +56,7 @@ struct sock_probe {
 	struct swap_map flows, streams;
 	struct ring_buffer *ring;
 	uint32_t max_flows;
+	bool tallies;	 /* TCP is summed beside the socket */
 	bool fixed_size; /* max_flows was asked for */
 	int (*event_cb)(void *ctx, const struct sock_event *ev); /* while events are fetched */
 	void *event_ctx;
@@ -98,12 +101,39 @@ static int on_stream(void *ctx, const void *key, const void *value)
 	return hand_over(ctx, k.dir, value);
 }
 
+static int read_tallies(struct sock_probe *p, const struct delivery *d, struct err *e)
+{
+	struct sock_tally_record buf[64];
+	int rc = 0, fd = bpf_iter_create(bpf_link__fd(ladder_link(&p->ladder, "tally")));
+	size_t have;
+	ssize_t n;
+
+	if (fd < 0)
+		return err_set(e, -errno, "iterator over sockets");
+	do {
+		have = 0;
+		/* A read may end anywhere: whole records are put together here. */
+		do {
+			n = read(fd, (char *)buf + have, sizeof(buf) - have);
+			have += n > 0 ? (size_t)n : 0;
+		} while ((n > 0 && have < sizeof(buf)) || (n < 0 && (errno == EINTR || errno == EAGAIN)));
+		if (n < 0)
+			rc = err_set(e, -errno, "iterator over sockets");
+		for (size_t i = 0; !rc && i < have / sizeof(*buf); i++)
+			rc = hand_over(d, (enum sock_dir)buf[i].dir, &buf[i].v);
+	} while (n > 0);
+	close(fd);
+	return rc;
+}
+
 int sock_probe_read(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_sample *s),
 		    void *ctx, struct err *e)
 {
 	struct delivery d = {cb, ctx};
-	int rc = swap_map_drain(&p->streams, on_stream, &d, e);
+	/* First the sums of open connections: one that ends meanwhile is in the map, then. */
+	int rc = p->tallies ? read_tallies(p, &d, e) : 0;
 
+	rc = rc ?: swap_map_drain(&p->streams, on_stream, &d, e);
 	return rc ?: swap_map_drain(&p->flows, on_flow, &d, e);
 }
 
@@ -202,6 +232,11 @@ static void size_flows(struct sock_probe *p, struct bpf_object *obj, const struc
 	size_map(obj, "streams_1", has_cookie ? p->max_flows : 1);
 }
 
+static bool has_rung(const struct ladder *l, const char *hook, const char *rung)
+{
+	return !strcmp(ladder_rung(l, hook), rung);
+}
+
 static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, struct err *e)
 {
 	struct sock_probe *p = ctx;
@@ -210,12 +245,17 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	struct btf *btf = btf__load_vmlinux_btf();
 
 	r->recv_has_noblock = btf && recv_has_noblock(btf);
-	r->recv_by_tracepoint = !strcmp(ladder_rung(l, "recv"), "tp_btf");
+	r->recv_by_tracepoint = has_rung(l, "recv", "tp_btf");
+	/* The end of a connection has to be seen, or its last bytes would be lost. */
+	p->tallies = has_rung(l, "send", "tp_btf") && has_rung(l, "recv", "tp_btf") &&
+		     has_rung(l, "state", "tp_btf") && has_rung(l, "tally", "iter");
+	r->use_tallies = p->tallies;
 	size_flows(p, obj, l, btf && has_helper(btf, "BPF_FUNC_check_mtu"),
 		   btf && btf__find_by_name_kind(btf, "bpf_mem_alloc_init", BTF_KIND_FUNC) > 0);
 	btf__free(btf);
 	/* Every CPU keeps up to 128 elements of an LRU map for itself. */
 	size_map(obj, "pendings", 4096 + 128 * (uint32_t)libbpf_num_possible_cpus());
+	size_map(obj, "claims", 8192 + 128 * (uint32_t)libbpf_num_possible_cpus());
 	size_map(obj, "calls", kprobes(l) ? probe_max_tasks(l->options) : 1);
 	size_map(obj, "events", 1 << 20);
 	return 0;

@@ -17,6 +17,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile bool recv_has_noblock = false;
 /* The tracepoint does not see splice(2) from a socket; the functions of the other rungs do. */
 const volatile bool recv_by_tracepoint = false;
+/* TCP is summed beside the socket. */
+const volatile bool use_tallies = false;
 
 struct flow_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -190,6 +192,15 @@ static __always_inline void flow_add(void *map, const void *key, u64 sk_id, cons
 	flow_refresh(v, m, raw);
 }
 
+static __always_inline u64 current_start_ns(void)
+{
+	if (HAS_HELPER(get_current_task_btf))
+		return bpf_get_current_task_btf()->start_boottime;
+	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), start_boottime);
+}
+
+#include "sock_tally.bpf.h"
+
 static __always_inline bool counts(enum sock_proto proto, s32 ret)
 {
 	if (proto == SOCK_PROTO_OTHER)
@@ -205,18 +216,13 @@ static __always_inline bool is_stream(enum sock_proto proto, const bool raw)
 		proto == SOCK_PROTO_UNIX_SEQPACKET);
 }
 
-static __always_inline u64 current_start_ns(void)
-{
-	if (HAS_HELPER(get_current_task_btf))
-		return bpf_get_current_task_btf()->start_boottime;
-	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), start_boottime);
-}
-
 static __always_inline void stream_add(struct moved *m)
 {
 	struct stream_key k = {.dir = m->dir};
 	u32 zero = 0;
 
+	if (use_tallies && m->proto == SOCK_PROTO_TCP && tally_add(m))
+		return;
 	k.sk_id = sock_id(m->sk, false);
 	k.tid = bpf_get_current_pid_tgid();
 	k.start_ns = current_start_ns();
@@ -456,6 +462,8 @@ int state_btf(u64 *ctx)
 	u32 old = ctx[1], new = ctx[2];
 	struct sock_event *ev;
 
+	if (use_tallies && sk->sk_protocol == IPPROTO_TCP && new == TCP_CLOSE)
+		tally_close(sk);
 	if (sk->sk_protocol != IPPROTO_TCP ||
 	    (new != TCP_ESTABLISHED && new != TCP_LISTEN && new != TCP_CLOSE))
 		return 0;

@@ -107,6 +107,12 @@ struct sock_value {
 	char comm[TASK_COMM_BYTES];
 };
 
+/** What the iterator over the tallies kept beside the sockets hands over. */
+struct sock_tally_record {
+	__u64 dir; /**< enum sock_dir */
+	struct sock_value v;
+};
+
 /** A TCP connection was opened, started to listen, or ended. */
 struct sock_event {
 	__u64 time_ns; /**< CLOCK_BOOTTIME */
