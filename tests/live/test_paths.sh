@@ -1,14 +1,20 @@
 #!/bin/bash
 # Record known traffic over every path that is not a socket, and compare the recording with it.
 #   WITTY=PROGRAM PATHS=PROGRAM test_paths.sh [CASE]...
-# Without CASE: all cases, with the objects older than the recording; once more by process id; once
-# more with the recording around the program; once more by the hooks of older kernels. With CASEs:
-# these, in the first way.
+# Without CASE: all cases. WAYS says how to record, by default all of
+#   before  the objects are older than the recording
+#   by-pid  likewise, with only these processes recorded
+#   around  the recording starts the program
+#   older   likewise, by the hooks that older kernels have
+# SETTLE: seconds from the start of a recording to the traffic; the hooks are attached at a look.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 WITTY=${WITTY:?set WITTY to the witty-profiler program}
 PATHS=${PATHS:?set PATHS to the ground-truth program}
+WAYS=${WAYS:-before by-pid around older}
+SETTLE=${SETTLE:-2.5}
+first=${WAYS%% *}
 
 skip() {
 	echo "SKIP: $*"
@@ -39,7 +45,7 @@ done
 # check NAME: compare NAME.wpdb with NAME.json; the table of the first is to be seen
 check() {
 	local part args=()
-	[ "$1" = before ] && args=(--table)
+	[ "$1" = "$first" ] && args=(--table)
 	mkdir "$tmp/$1"
 	for part in edges entities flows summary; do
 		"$WITTY" show "$tmp/$1.wpdb" "$part" --format json >"$tmp/$1/$part.json"
@@ -72,7 +78,7 @@ before() {
 	record_pid=$!
 	pids+=("$record_pid")
 	await_recording "$tmp/$name.wpdb" "$record_pid" || rc=1
-	sleep 2
+	sleep "$SETTLE"
 	kill -USR1 "$paths_pid"
 	wait "$paths_pid" || rc=1
 	kill -INT "$record_pid" 2>/dev/null || rc=1
@@ -90,8 +96,8 @@ around() {
 	local name=$1
 	shift
 	echo "== $name"
-	if ! "$WITTY" record -o "$tmp/$name.wpdb" "$@" -- "$PATHS" --settle 2.5 --hold 1.2 \
-		--out "$tmp/$name.json"; then
+	if ! "$WITTY" record -o "$tmp/$name.wpdb" "$@" -- "$PATHS" --settle "$SETTLE" --hold 1.2 \
+		--out "$tmp/$name.json" "${cases[@]}"; then
 		echo "FAILED: $name: record"
 		failed+=("$name")
 		return
@@ -99,12 +105,18 @@ around() {
 	check "$name"
 }
 
-before before
-if [ $# = 0 ]; then
-	before by-pid -p
-	around around
-	around older --refuse ipc.tp_btf
-fi
+for way in $WAYS; do
+	case $way in
+	before) before before ;;
+	by-pid) before by-pid -p ;;
+	around) around around ;;
+	older) around older --refuse ipc.tp_btf ;;
+	*)
+		echo "error: no way '$way'"
+		exit 2
+		;;
+	esac
+done
 
 if [ ${#failed[@]} -gt 0 ]; then
 	echo "FAILED: ${failed[*]}"
