@@ -190,6 +190,41 @@ static int on_map(void *ctx, const struct proc_map *m)
 	return 0;
 }
 
+/* Devices share such memory without that any process maps it: who has it open counts. */
+static int on_dmabuf(void *ctx, const struct proc_file *f)
+{
+	struct collect *c = ctx;
+	struct shm *s = c->shm;
+	uint32_t i = idmap_get(&s->object_ids, f->dev, f->ino), proc;
+	struct shm_use *u;
+
+	if (i == IDMAP_NONE) {
+		struct proc_map m = {.tgid = f->tgid, .dev = f->dev, .ino = f->ino, .magic = SHM_MAGIC_DMABUF,
+				     .size_bytes = f->size_bytes, .cached_pages = MAP_UNKNOWN};
+
+		if (!object_of(s, &m, &i))
+			return 0;
+	}
+	proc = procs_get(&c->procs, f->tgid, f->leader_start_ns);
+	s->objects.v[i].selected |= c->procs.v.v[proc].selected;
+	s->objects.v[i].written |= f->access & PROC_MAP_WRITE;
+	u = use_of(s, &s->objects.v[i], i, proc);
+	/* A mapping tells more than what the descriptor would allow. */
+	if (!u->bytes)
+		u->access |= f->access & (PROC_MAP_READ | PROC_MAP_WRITE);
+	return 0;
+}
+
+static int look_by_iter(struct collect *c, struct err *e)
+{
+	int rc = c->proc_probe ? proc_probe_maps(c->proc_probe, on_map, c, e) : -ENOTSUP;
+
+	if (rc)
+		return rc;
+	rc = proc_probe_files(c->proc_probe, PROC_FILES_DMABUFS, on_dmabuf, c, e);
+	return rc == -ENOTSUP ? 0 : rc;
+}
+
 static void look_by_proc(struct collect *c)
 {
 	struct shm *s = c->shm;
@@ -402,7 +437,8 @@ static void emit_use(struct collect *c, struct graph *g, const struct shm_use *u
 	struct edge *d = graph_new_edge(g, &access_type, process, node);
 	uint64_t resident;
 
-	SET(access, d, memory_bytes, u->bytes);
+	if (u->bytes)
+		SET(access, d, memory_bytes, u->bytes);
 	SET(access, d, mode, graph_str(g, modes[u->access & 3]));
 	if (measure && use_resident(c->shm, u, c->procs.v.v[u->proc].pid, &resident))
 		SET(access, d, resident_bytes, resident);
@@ -418,7 +454,8 @@ static void emit_object(struct collect *c, struct graph *g, const struct shm_obj
 
 	if (!name)
 		return;
-	measure = o->nuses >= 2 && name->kind != SHM_DEVICE;
+	/* Devices' memory is not counted in pages. */
+	measure = o->nuses >= 2 && name->kind != SHM_DEVICE && name->kind != SHM_DMABUF;
 	node = object_node(s, g, o, name);
 	for (uint32_t u = o->uses; u != NOTHING; u = s->uses.v[u].next)
 		/* What nobody writes says nothing of processes that were not asked for. */
@@ -429,7 +466,7 @@ static void emit_object(struct collect *c, struct graph *g, const struct shm_obj
 static int look(struct collect *c, struct graph *g, struct err *e)
 {
 	struct shm *s = c->shm;
-	int rc = -ENOTSUP;
+	int rc;
 
 	idmap_clear(&s->object_ids);
 	idmap_clear(&s->use_ids);
@@ -438,8 +475,7 @@ static int look(struct collect *c, struct graph *g, struct err *e)
 	vec_clear(&s->ranges);
 	s->scan_left = s->scan ? SCAN_BYTES : READ_BYTES;
 	s->by_proc = false;
-	if (c->proc_probe)
-		rc = proc_probe_maps(c->proc_probe, on_map, c, e);
+	rc = look_by_iter(c, e);
 	if (rc == -ENOTSUP) {
 		look_by_proc(c);
 		rc = 0;
@@ -477,7 +513,7 @@ void collect_shm_describe(const struct collect *c, struct graph *g)
 	const struct shm *s = c->shm;
 
 	graph_add_status(g, "collector shm", s->by_proc ? "reduced" : "ok", s->by_proc ? "/proc" : "iter",
-			 s->by_proc ? "no iterator over mappings: files' resident size is not known, and a look takes longer"
+			 s->by_proc ? "no iterator over mappings: a look takes longer, the resident part of files is not known, nor who has a dma-buf open without mapping it"
 				    : NULL);
 	graph_add_status(g, "collector shm", "blind", NULL,
 			 "memory that is mapped and unmapped between two looks is not seen; a look costs at most "

@@ -15,7 +15,6 @@
 #define MAGIC_RAMFS	0x858458f6u
 #define MAGIC_HUGETLBFS 0x958458f6u
 #define MAGIC_ANON	0x09041934u
-#define MAGIC_DMABUF	0x444d4142u
 #define MAGIC_SECRETMEM 0x5345434du
 #define MAGIC_SOCKFS	0x534f434bu
 
@@ -131,7 +130,7 @@ enum shm_kind shm_kind_of(const struct shm_mounts *mounts, const struct proc_map
 	case MAGIC_ANON:
 		/* All of them are one inode: io_uring, perf, KVM, BPF maps. */
 		return SHM_NONE;
-	case MAGIC_DMABUF:
+	case SHM_MAGIC_DMABUF:
 		return SHM_DMABUF;
 	case MAGIC_SECRETMEM:
 		return SHM_MEMFD;

@@ -8,6 +8,8 @@
 
 /* What kind of memory a shared mapping shows. */
 
+#define SHM_MAGIC_DMABUF 0x444d4142u /* linux/magic.h */
+
 enum shm_kind {
 	SHM_NONE, /**< nothing that could be shared: every mapping has memory of its own */
 	SHM_POSIX,

@@ -35,6 +35,7 @@ enum proc_files {
 	PROC_FILES_SOCKETS = 1 << 0,
 	PROC_FILES_OTHERS = 1 << 1,
 	PROC_FILES_ALL = 3,
+	PROC_FILES_DMABUFS = 1 << 2, /**< are among the others too */
 };
 
 /**

@@ -10,11 +10,14 @@ import json
 import sys
 
 
-def load(path):
+def load(path, by_proc):
     facts = collections.OrderedDict()
     with open(path) as f:
         for line in f:
             fact = json.loads(line)
+            # Without BPF open files are not looked through.
+            if by_proc and not fact["bytes"]:
+                continue
             facts.setdefault(fact["object"], []).append(fact)
     return facts
 
@@ -42,8 +45,8 @@ def differences(item, facts, by_proc):
     entity, maps = item["object"], mappers(item)
     for f in facts:
         m = maps[f["pid"]]
-        want = {"memory_bytes": f["bytes"], "mode": f["mode"],
-                "resident_bytes": f["rss"] if len(facts) > 1 else None}
+        want = {"memory_bytes": f["bytes"] or None, "mode": f["mode"],
+                "resident_bytes": f["rss"] if len(facts) > 1 and f["kind"] != "dmabuf" else None}
         for key, value in want.items():
             if m[key] != value:
                 yield f"pid {f['pid']} {key}: {m[key]}, not {value}"
@@ -63,7 +66,8 @@ def differences(item, facts, by_proc):
 
 
 def main():
-    truth, by_proc = load(sys.argv[1]), "--by-proc" in sys.argv
+    by_proc = "--by-proc" in sys.argv
+    truth = load(sys.argv[1], by_proc)
     with open(sys.argv[2]) as f:
         recorded = json.load(f)
     ours = {f["pid"] for facts in truth.values() for f in facts}

@@ -600,8 +600,18 @@ struct dmabuf_create {
 	uint64_t offset, size;
 };
 
+/* A descriptor is enough: a device may use the memory. */
+static void hold_passed(struct shm_link *l)
+{
+	struct shm_fact f = {.kind = "dmabuf", .name = "", .mode = "rw", .size = 4 * run.page};
+
+	f.fd = receive_fd(l);
+	tell(&f);
+}
+
 static int dmabuf(void)
 {
+	struct shm_link l = {0};
 	struct shm_fact f = {.kind = "dmabuf", .name = "", .mode = "rw", .bytes = 4 * run.page,
 			     .size = 4 * run.page};
 	struct dmabuf_create c = {.flags = 1, .size = 4 * run.page};
@@ -609,6 +619,7 @@ static int dmabuf(void)
 
 	if (maker < 0)
 		return 77;
+	helper(hold_passed, &l);
 	fd = memfd_create("behind", MFD_ALLOW_SEALING);
 	must(ftruncate(fd, (off_t)c.size) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), "memfd");
 	c.memfd = (uint32_t)fd;
@@ -616,6 +627,8 @@ static int dmabuf(void)
 	must(f.fd < 0, "udmabuf");
 	f.at = map_fd(f.fd, f.bytes, RW, MAP_SHARED);
 	tell(&f);
+	send_fd(&l, f.fd);
+	await(&l);
 	return 0;
 }
 

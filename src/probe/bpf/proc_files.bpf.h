@@ -15,6 +15,7 @@
 #define S_IFIFO	 0010000
 
 #define ANON_INODE_FS_MAGIC 0x09041934 /* linux/magic.h */
+#define DMA_BUF_MAGIC	    0x444d4142
 #define FILE_BASE	    __builtin_offsetof(struct proc_file, sock)
 
 __u32 files_wanted = 0; /* PROC_FILES_… of the listing that is being read */
@@ -138,6 +139,11 @@ static __always_inline void file_read(struct proc_file *r, struct file *file,
 		r->kind = file_kind(BPF_CORE_READ(inode, i_mode), r->name);
 }
 
+static __always_inline bool is_wanted_dmabuf(struct file *file)
+{
+	return (files_wanted & 4) && BPF_CORE_READ(file, f_inode, i_sb, s_magic) == DMA_BUF_MAGIC;
+}
+
 SEC("iter/task_file")
 int list_files(struct bpf_iter__task_file *ctx)
 {
@@ -150,7 +156,7 @@ int list_files(struct bpf_iter__task_file *ctx)
 	if (!t || !file || t->pid != t->tgid)
 		return 0;
 	is_socket = (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
-	if (!(files_wanted & (is_socket ? 1 : 2)))
+	if (!(files_wanted & (is_socket ? 1 : 2)) && (is_socket || !is_wanted_dmabuf(file)))
 		return 0;
 	file_read(&r, file, t, ctx->fd);
 	if (is_socket) {
