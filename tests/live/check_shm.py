@@ -60,7 +60,14 @@ def differences(item, facts, by_proc):
     if entity["kind"] in ("file", "posix", "tmpfs") and not (entity["fs_type"] and entity["path"]):
         yield f"no file system or path: {entity['fs_type']}, {entity['path']}"
     writes = sum("w" in f["mode"] for f in facts)
+    wakes = {(a["pid"], b["pid"]) for a in facts for b in facts if a["wakes"] == "from" and b["wakes"] == "to"}
     direction = "mapped, direction unknown" if writes and len(facts) > 1 else None
+    if wakes and not by_proc:
+        direction = "proven by wake-ups"
+        # The waiter may have to take turns with the waker.
+        seen = {(w["source"]["pid"], w["target"]["pid"]) for w in item["wakes"]}
+        if not wakes <= seen:
+            yield f"wake-ups {sorted(seen)}, not {sorted(wakes)}"
     if item["direction"] != direction:
         yield f"direction {item['direction']}, not {direction}"
 

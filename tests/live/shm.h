@@ -26,6 +26,7 @@ struct shm_fact {
 	size_t size, resident; /**< of the object */
 	int fd;		   /**< tells device and inode; -1: the inode is given, or 0: not known */
 	unsigned long inode;
+	const char *wakes; /**< "from": this process ends waits of the one that is "to"; NULL: neither */
 	bool absent; /**< must not be listed */
 	bool unlinked;
 };

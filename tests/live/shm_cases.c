@@ -482,6 +482,59 @@ static int modes(void)
 	return 0;
 }
 
+/* Both map a semaphore of their own making; one posts, the other waits, as long as the program runs. */
+static sem_t *map_semaphore(struct shm_link *l)
+{
+	struct shm_fact f = {.kind = "posix", .name = l->name + strlen("/dev/shm/"), .mode = "rw",
+			     .bytes = run.page, .size = run.page, .resident = run.page};
+	sem_t *s;
+
+	await(l);
+	f.fd = open(l->name, O_RDWR | O_CLOEXEC);
+	if (f.fd < 0)
+		die(l->name);
+	f.at = s = map_fd(f.fd, f.bytes, RW, MAP_SHARED);
+	f.wakes = l->id ? "to" : "from";
+	if (l->id)
+		sem_init(s + 1, 1, 0);
+	touch(s, 1);
+	tell(&f);
+	done(l);
+	return s + 1;
+}
+
+static void waits(struct shm_link *l)
+{
+	sem_t *s = map_semaphore(l);
+
+	for (;;)
+		sem_wait(s);
+}
+
+static void posts(struct shm_link *l)
+{
+	sem_t *s = map_semaphore(l);
+
+	for (;;) {
+		usleep(10000);
+		sem_post(s);
+	}
+}
+
+static int wakes(void)
+{
+	struct shm_link to = {.name = name_of("/dev/shm/", ""), .id = 1}, from = {.name = to.name};
+
+	helper(waits, &to);
+	helper(posts, &from);
+	make_file(to.name, run.page);
+	done(&to);
+	await(&to);
+	done(&from);
+	await(&from);
+	return 0;
+}
+
 static void *wait_for_ever(void *arg)
 {
 	for (;;)
@@ -651,6 +704,7 @@ const struct shm_case shm_cases[] = {
 	{"disk_read_only", disk_read_only},
 	{"modes", modes},
 	{"threads", threads},
+	{"wakes", wakes},
 	{"ring", ring},
 	{"huge_anonymous", huge_anonymous},
 	{"huge_memfd", huge_memfd},
