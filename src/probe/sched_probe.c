@@ -53,6 +53,7 @@ struct sched_probe {
 	struct ring_buffer *ring;
 	struct sched__bss *bss; /* shared with the programs */
 	bool storage;
+	bool has_regs; /* what a thread waits for is known */
 	bool has_irq;  /* interrupts can be told from threads */
 	bool count_in_hot;
 	int64_t count_from_rq;
@@ -537,7 +538,8 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	r->use_storage = p->storage;
 	r->switch_has_state = switch_has_state();
 	r->has_waking = strcmp(ladder_rung(l, "waking"), "none") != 0;
-	r->use_regs = !probe_refused(l->options, l->probe, "task_pt_regs");
+	p->has_regs = cap_has("task_pt_regs") && !probe_refused(l->options, l->probe, "task_pt_regs");
+	r->use_regs = p->has_regs;
 	r->segments_per_cpu = p->segments;
 #ifdef __x86_64__
 	r->count_from_rq = p->count_from_rq;
@@ -629,7 +631,7 @@ void sched_probe_health(struct sched_probe *p, struct probe_health *ret)
 		ret->notes[ret->nnotes++] =
 			"a thread that was on its CPU before the probe started and has not left it is "
 			"not seen until it does; nor is one that has waited since before";
-	if (!cap_has("task_pt_regs"))
+	if (!p->has_regs)
 		ret->notes[ret->nnotes++] = "what a thread waits for is not known, only how long";
 	if (!p->has_irq)
 		ret->notes[ret->nnotes++] =

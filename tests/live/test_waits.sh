@@ -1,0 +1,32 @@
+#!/bin/bash
+# Record a program that blocks in every way, and compare with what it says about it.
+#   WITTY=PROGRAM WAITS=PROGRAM test_waits.sh [REFUSED]...
+# REFUSED: what the recorder is not to use, so that its fallback is tested.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+WITTY=${WITTY:?set WITTY to the witty-profiler program}
+WAITS=${WAITS:?set WAITS to the program of tests/live/waits}
+
+skip() {
+	echo "SKIP: $*"
+	exit 77
+}
+
+[ -x "$WITTY" ] || skip "no program '$WITTY'"
+[ "$(id -u)" = 0 ] || skip "needs root"
+[ -e /sys/kernel/btf/vmlinux ] || skip "this kernel has no BTF"
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+refuse=() check=()
+for r in "$@"; do
+	refuse+=(--refuse "$r")
+	[ "$r" = sched.task_pt_regs ] && check+=(--without-cause)
+done
+
+"$WITTY" record "${refuse[@]}" -o "$tmp/waits.wpdb" -- "$WAITS" "$tmp/truth.json" "${WAITS_DIR:-/var/tmp}"
+"$WITTY" show "$tmp/waits.wpdb" waits --format json >"$tmp/waits.json"
+"$WITTY" show "$tmp/waits.wpdb" wakes --format json >"$tmp/wakes.json"
+"$WITTY" show "$tmp/waits.wpdb" entities --type thread --format json >"$tmp/threads.json"
+"$here/check_waits.py" "${check[@]}" "$tmp/truth.json" "$tmp/waits.json" "$tmp/wakes.json" "$tmp/threads.json"
