@@ -48,6 +48,11 @@ void shares_add(struct shares *s, uint32_t proc, const struct moved *m)
 			moved_add(&it->m, m);
 			return;
 		}
+	/* Mostly one process, in very many places: room for no more than that. */
+	if (!s->list.cap) {
+		s->list.v = mem_alloc(sizeof(*s->list.v));
+		s->list.cap = 1;
+	}
 	new = vec_add(&s->list);
 	*new = (struct share){proc, *m};
 }
