@@ -77,6 +77,12 @@ static int output(struct view_args *a, struct strbuf *b)
 	return rc < 0 ? fail(&e) : EXIT_DONE;
 }
 
+static void render_show_flows(struct graph *g, const struct selection *s, struct strbuf *b)
+{
+	render_flows_text(g, s, b);
+	render_shared_note(g, b);
+}
+
 static void render(struct view_args *a, struct graph *g, uint32_t node, struct strbuf *b)
 {
 	uint64_t *entities = mem_alloc(n_entity_types * sizeof(*entities));
@@ -93,7 +99,7 @@ static void render(struct view_args *a, struct graph *g, uint32_t node, struct s
 	else if (!strcmp(a->what, "edges"))
 		a->json ? render_edges_json(g, &a->selection, &w) : render_edges_text(g, &a->selection, b);
 	else if (!strcmp(a->what, "flows"))
-		a->json ? render_flows_json(g, &a->selection, &w) : render_flows_text(g, &a->selection, b);
+		a->json ? render_flows_json(g, &a->selection, &w) : render_show_flows(g, &a->selection, b);
 	else if (!strcmp(a->what, "shared-memory"))
 		a->json ? render_shared_json(g, &a->selection, &w) : render_shared_text(g, &a->selection, b);
 	else if (!strcmp(a->what, "waits"))

@@ -373,7 +373,9 @@ static bool resident_bytes(const struct shm *s, const struct shm_object *o, enum
 static void set_facts(struct shm *s, struct graph *g, struct node *n, const struct shm_object *o,
 		      const struct shm_name *name)
 {
-	uint64_t resident;
+	bool limited = name->path && (name->kind == SHM_POSIX || name->kind == SHM_TMPFS ||
+				      name->kind == SHM_HUGETLB);
+	uint64_t resident, room, used;
 	unsigned key;
 
 	SET(shared_memory, n, kind, graph_str(g, shm_kind_name(name->kind)));
@@ -387,6 +389,10 @@ static void set_facts(struct shm *s, struct graph *g, struct node *n, const stru
 		SET(shared_memory, n, fs_type, graph_str(g, name->fs_type));
 	if (name->source)
 		SET(shared_memory, n, source, graph_str(g, name->source));
+	if (limited && !proc_maps_space(&o->m, &room, &used) && room) {
+		SET(shared_memory, n, fs_bytes, room);
+		SET(shared_memory, n, fs_used_bytes, used);
+	}
 	if (name->path && name->kind != SHM_DEVICE && o->m.size_bytes != MAP_UNKNOWN)
 		SET(shared_memory, n, unlinked, !o->m.links);
 	if (name->kind == SHM_SYSV && sscanf(name->name, "SYSV%8x", &key) == 1)

@@ -219,6 +219,19 @@ int proc_maps_path(const struct proc_map *m, bool internal, char *buf, size_t si
 	return (int)n;
 }
 
+int proc_maps_space(const struct proc_map *m, uint64_t *ret_bytes, uint64_t *ret_used_bytes)
+{
+	struct statfs fs;
+	char path[96];
+
+	map_file_name(path, sizeof(path), m);
+	if (statfs(path, &fs))
+		return -errno;
+	*ret_bytes = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;
+	*ret_used_bytes = (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+	return 0;
+}
+
 /* linux/fs.h since v6.7 (52526ca7fdb9), which older headers do not have. */
 struct scan_args {
 	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;

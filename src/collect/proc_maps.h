@@ -47,6 +47,13 @@ int proc_maps_list(uint32_t pid, uint64_t start_ns, int (*cb)(void *ctx, const s
 int proc_maps_path(const struct proc_map *m, bool internal, char *buf, size_t size);
 
 /**
+ * Room of the file system behind a mapping; 0 bytes: without a limit.
+ *
+ * @return 0, or -errno
+ */
+int proc_maps_space(const struct proc_map *m, uint64_t *ret_bytes, uint64_t *ret_used_bytes);
+
+/**
  * Bytes of the address range [@p start, @p end) that the process has page-table entries for.
  *
  * @return 0, or -errno

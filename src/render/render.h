@@ -35,6 +35,8 @@ void render_shared_text(struct graph *g, const struct selection *s, struct strbu
 void render_shared_paths_text(struct graph *g, const struct selection *s, struct strbuf *b);
 void render_waits_text(struct graph *g, const struct selection *s, struct strbuf *b);
 void render_wakes_text(struct graph *g, const struct selection *s, struct strbuf *b);
+/** One line on data paths that are no flows, if there are any. */
+void render_shared_note(struct graph *g, struct strbuf *b);
 void render_summary_text(struct graph *g, const uint64_t *entities, const uint64_t *edges,
 			 struct strbuf *b);
 void render_entity_text(struct graph *g, uint32_t node, struct strbuf *b);

@@ -125,6 +125,24 @@ void render_shared_paths_text(struct graph *g, const struct selection *s, struct
 	add_objects(g, s, true, b);
 }
 
+void render_shared_note(struct graph *g, struct strbuf *b)
+{
+	struct shared_objects all;
+	uint64_t paths = 0, proven = 0;
+
+	shared_memory_objects(g, &all);
+	vec_for(&all.v, o) {
+		paths += shared_memory_is_path(o);
+		proven += shared_memory_is_path(o) && o->wakes.n;
+	}
+	if (paths)
+		strbuf_addf(b,
+			    "and %" PRIu64 " objects of shared memory, whose bytes nobody counts (of %" PRIu64
+			    " the direction is known): show FILE shared-memory\n",
+			    paths, proven);
+	shared_memory_done(&all);
+}
+
 static void write_mapper(struct graph *g, const struct shared_mapper *m, struct json_writer *w)
 {
 	const struct edge *d = g->edges.v[m->access];

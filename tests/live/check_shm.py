@@ -59,6 +59,10 @@ def differences(item, facts, by_proc):
         yield f"unlinked {entity['unlinked']}, not {facts[0]['unlinked']}"
     if entity["kind"] in ("file", "posix", "tmpfs") and not (entity["fs_type"] and entity["path"]):
         yield f"no file system or path: {entity['fs_type']}, {entity['path']}"
+    if facts[0]["room"]:
+        space = entity["fs_bytes"], entity["fs_used_bytes"]
+        if space != (facts[0]["room"], facts[0]["resident"]):
+            yield f"room {space}, not {facts[0]['room']}, {facts[0]['resident']}"
     writes = sum("w" in f["mode"] for f in facts)
     wakes = {(a["pid"], b["pid"]) for a in facts for b in facts if a["wakes"] == "from" and b["wakes"] == "to"}
     direction = "mapped, direction unknown" if writes and len(facts) > 1 else None

@@ -99,12 +99,12 @@ void tell(const struct shm_fact *f)
 		     "{\"case\":\"%s\",\"object\":\"%s%s\",\"kind\":\"%s\",\"name\":\"%s\",\"pid\":%d,"
 		     "\"mode\":\"%s\",\"bytes\":%zu,\"rss\":%ld,\"size\":%zu,\"resident\":%ld,"
 		     "\"dev\":\"%u:%u\",\"inode\":%llu,\"listed\":%s,\"unlinked\":%s,"
-		     "\"wakes\":\"%s\"}\n",
+		     "\"wakes\":\"%s\",\"room\":%zu}\n",
 		     run.name, run.name, f->which ?: "", f->kind, name, getpid(), f->mode, f->bytes,
 		     f->at ? rss_kib(f->at, f->span ?: f->bytes) * 1024 : 0, f->size, resident_bytes(f),
 		     major(st.st_dev), minor(st.st_dev),
 		     f->fd >= 0 ? (unsigned long long)st.st_ino : (unsigned long long)f->inode,
-		     f->absent ? "false" : "true", f->unlinked ? "true" : "false", f->wakes ?: "");
+		     f->absent ? "false" : "true", f->unlinked ? "true" : "false", f->wakes ?: "", f->room);
 	if (write(run.truth, line, (size_t)n) != n)
 		die("write");
 }

@@ -27,6 +27,7 @@ struct shm_fact {
 	int fd;		   /**< tells device and inode; -1: the inode is given, or 0: not known */
 	unsigned long inode;
 	const char *wakes; /**< "from": this process ends waits of the one that is "to"; NULL: neither */
+	size_t room; /**< of its file system, which holds nothing else; 0: not known */
 	bool absent; /**< must not be listed */
 	bool unlinked;
 };

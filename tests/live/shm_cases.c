@@ -57,6 +57,9 @@ static void own(struct shm_fact *f, const char *path)
 	f->at = map_fd(f->fd, f->bytes, RW, MAP_SHARED);
 	f->mode = "rw";
 	touch((void *)(uintptr_t)f->at, 7);
+	/* What is on a disk may leave memory at any time. */
+	if (!strcmp(f->kind, "file"))
+		must(mlock(f->at, f->bytes), "mlock");
 	tell(f);
 }
 
@@ -212,6 +215,7 @@ static int own_dev_shm(void)
 
 	own(&outer, path);
 	own_mounts("tmpfs", "/dev/shm");
+	inner.room = 16ul << 20;
 	own(&inner, path);
 	return 0;
 }
@@ -425,7 +429,7 @@ static void both_read(struct shm_link *l)
 
 	f.fd = open(l->name, O_RDONLY | O_CLOEXEC);
 	f.at = map_fd(f.fd, f.bytes, PROT_READ, MAP_SHARED);
-	(void)*(const volatile char *)f.at;
+	must(mlock(f.at, f.bytes), "mlock");
 	tell(&f);
 }
 
