@@ -599,7 +599,7 @@ class DiskFull(Case):
         graph = json.loads(small_graph())
         for n in range(300):
             graph["nodes"].append({"entity_type": "ProcessEntity", "pid": n + 100,
-                                   "cmdline": f"{n} " + "x" * 2000})
+                                   "cmdline": random.Random(n).randbytes(1000).hex()})
         source = self.write("in.json", json.dumps(graph))
         for name in ("o.wpdb", "o.json", "o.txt"):
             out = os.path.join(self.small, name)
