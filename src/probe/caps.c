@@ -115,6 +115,11 @@ static int probe_iter(char *why, size_t size)
 	return has_btf_id("task_file", BPF_TRACE_ITER, why, size);
 }
 
+static int probe_iter_vma(char *why, size_t size)
+{
+	return has_btf_id("task_vma", BPF_TRACE_ITER, why, size);
+}
+
 static int has_map_type(enum bpf_map_type type, char *why, size_t size)
 {
 	int rc = libbpf_probe_bpf_map_type(type, NULL);
@@ -225,6 +230,9 @@ const struct cap caps[] = {
 	{"iter", "all tasks and open files of all namespaces in one pass",
 	 "/proc is read instead, slower, and other network namespaces only in part",
 	 "kernel 5.8 and CAP_SYS_ADMIN", probe_iter},
+	{"iter_vma", "shared memory of all processes in one pass",
+	 "memory maps are read from /proc instead, at about three times the cost",
+	 "kernel 5.12 and CAP_SYS_ADMIN", probe_iter_vma},
 	{"task_storage", "state of a thread without a hash map", "scheduling is measured at more cost",
 	 "kernel 5.12", probe_task_storage},
 	{"task_pt_regs", "what a thread waits for, from its system call",
