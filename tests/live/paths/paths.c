@@ -20,85 +20,28 @@ struct ledger *ledgers;
 int ledger_fd = -1;
 char buf[BUF_BYTES];
 
-/* name, function, row of the table, blind spot that the recording may name (or NULL) */
-#define CASES(X)                                                                                  \
-	X("pipe", pipe_plain_run, "pipe", NULL)                                                   \
-	X("iov", pipe_iov_run, "pipe", NULL)                                                      \
-	X("partial", pipe_partial_run, "pipe", NULL)                                              \
-	X("broken", pipe_broken_run, "pipe", NULL)                                                \
-	X("many", pipe_many_run, "pipe", NULL)                                                    \
-	X("threads", pipe_threads_run, "pipe", NULL)                                              \
-	X("packet", pipe_packet_run, "pipe", NULL)                                                \
-	X("quiet", pipe_quiet_run, "pipe", NULL)                                                  \
-	X("self", pipe_self_run, "pipe", NULL)                                                    \
-	X("killed", pipe_killed_run, "pipe", NULL)                                                \
-	X("dup", pipe_dup_run, "pipe", NULL)                                                      \
-	X("exec", pipe_exec_run, "pipe", NULL)                                                    \
-	X("brief", pipe_brief_run, "pipe, 5 ms lives", NULL)                                      \
-	X("newborn", pipe_newborn_run, "pipe, 5 ms lives", NULL)                                  \
-	X("compat", pipe_compat_run, "32-bit calls", "32-bit")                                    \
-	X("fifo", fifo_names_run, "fifo", NULL)                                                   \
-	X("turns", fifo_turns_run, "fifo", NULL)                                                  \
-	X("spl", splice_pipes_run, "splice", NULL)                                                \
-	X("splfile", splice_file_run, "splice", NULL)                                             \
-	X("spltcp", splice_tcp_run, "splice to socket", NULL)                                     \
-	X("splunix", splice_unix_run, "splice to socket", NULL)                                   \
-	X("draintcp", drain_tcp_run, "splice from socket", "splice")                              \
-	X("drainunix", drain_unix_run, "splice from socket", "splice")                            \
-	X("tee", tee_run, "tee", NULL)                                                            \
-	X("vmsplice", vmsplice_run, "vmsplice", NULL)                                             \
-	X("filetcp", sendfile_tcp_run, "sendfile", NULL)                                          \
-	X("fileunix", sendfile_unix_run, "sendfile", NULL)                                        \
-	X("filepipe", sendfile_pipe_run, "sendfile", NULL)                                        \
-	X("ring", uring_pipe_run, "io_uring", NULL)                                               \
-	X("ringasync", uring_async_run, "io_uring", NULL)                                         \
-	X("ringsplice", uring_splice_run, "io_uring", NULL)                                       \
-	X("ringfile", uring_file_run, "io_uring", NULL)                                           \
-	X("ringevent", uring_event_run, "io_uring", NULL)                                         \
-	X("ringdefer", uring_defer_run, "io_uring", NULL)                                         \
-	X("ringskip", uring_skip_run, "io_uring, no result", "io_uring")                          \
-	X("ringpoll", uring_poll_run, "io_uring SQPOLL", NULL)                                    \
-	X("event", event_threads_run, "eventfd", NULL)                                            \
-	X("eventmany", event_many_run, "eventfd", NULL)                                           \
-	X("eventring", uring_signal_run, "eventfd", NULL)                                         \
-	X("mq", mq_run, "POSIX queue", NULL)                                                      \
-	X("mqns", mq_namespace_run, "POSIX queue", NULL)                                          \
-	X("msg", msg_run, "SysV queue", NULL)                                                     \
-	X("msgns", msg_namespace_run, "SysV queue", NULL)                                         \
-	X("sem", sem_run, "SysV semaphore", NULL)                                                 \
-	X("semlots", sem_lots_run, "SysV semaphore", "semaphore")                                 \
-	X("vmread", vm_read_run, "process_vm", NULL)                                              \
-	X("vmwrite", vm_write_run, "process_vm", NULL)                                            \
-	X("vmns", vm_namespace_run, "process_vm", NULL)                                           \
-	X("passkinds", pass_kinds_run, "fd passing", NULL)                                        \
-	X("passmany", pass_many_run, "fd passing", NULL)                                          \
-	X("passcut", pass_cut_run, "fd passing", NULL)                                            \
-	X("passpipe", pass_pipe_run, "fd passing", NULL)                                          \
-	X("passlate", pass_late_run, "fd passing", NULL)                                          \
-	X("passpeek", pass_peek_run, "fd passing", NULL)                                          \
-	X("passlots", pass_lots_run, "fd passing, 40 at once", "descriptors")                     \
-	X("passring", pass_ring_run, "fd passing, io_uring", "io_uring")                          \
-	X("getfd", getfd_run, "pidfd_getfd", NULL)                                                \
-	X("names", file_names_run, "file", NULL)                                                  \
-	X("memory", file_memory_run, "file", NULL)                                                \
-	X("copy", file_copy_run, "copy_file_range", NULL)                                         \
-	X("silent", file_quiet_run, "file", NULL)                                                 \
-	X("aio", file_aio_run, "file, io_submit", "io_submit")
 
-#define CASE_ROW(name_, run_, mechanism_, blind_) {.name = name_, .run = run_},
-#define PATH_ROW(name_, run_, mechanism_, blind_) {mechanism_, blind_},
+#define CASE(name_, run_, mechanism_, blind_) {.name = name_, .run = run_},
+const struct case_def cases[] = {
+#include "cases.def"
+};
+#undef CASE
 
-const struct case_def cases[] = {CASES(CASE_ROW)};
-const struct path_case path_cases[] = {CASES(PATH_ROW)};
+#define CASE(name_, run_, mechanism_, blind_) {mechanism_, blind_},
+const struct path_case path_cases[] = {
+#include "cases.def"
+};
+#undef CASE
+
 const int ncases = sizeof(cases) / sizeof(cases[0]);
 _Static_assert(sizeof(cases) / sizeof(cases[0]) <= MAX_CASES, "room for each case");
 
 static const char usage[] =
-	"usage: paths [--case NAME]... [--out FILE] [--wait-start] [--settle SEC] [--hold SEC] "
-	"[--list]\n"
-	"Make known traffic, and write what it was as JSON to FILE (default: standard output).\n"
-	"--wait-start: open the objects, print \"ready\", go on after SIGUSR1\n"
-	"--settle: open the objects, wait, go on\n";
+    "usage: paths [--case NAME]... [--out FILE] [--wait-start] [--settle SEC] [--hold SEC] "
+    "[--list]\n"
+    "Make known traffic, and write what it was as JSON to FILE (default: standard output).\n"
+    "--wait-start: open the objects, print \"ready\", go on after SIGUSR1\n"
+    "--settle: open the objects, wait, go on\n";
 
 static void *map_fd(int fd, size_t size)
 {
@@ -236,10 +179,14 @@ static bool reap_cases(void)
 static const char *object_kind_name(enum object_kind k)
 {
 	static const char *const names[] = {
-		[OBJECT_PIPE] = "pipe",		      [OBJECT_FIFO] = "fifo",
-		[OBJECT_EVENTFD] = "eventfd",	      [OBJECT_POSIX_QUEUE] = "posix_queue",
-		[OBJECT_SYSV_QUEUE] = "sysv_queue",   [OBJECT_SYSV_SEM] = "sysv_sem",
-		[OBJECT_FILE] = "file",		      [OBJECT_SOCKET] = "socket",
+	    [OBJECT_PIPE] = "pipe",
+	    [OBJECT_FIFO] = "fifo",
+	    [OBJECT_EVENTFD] = "eventfd",
+	    [OBJECT_POSIX_QUEUE] = "posix_queue",
+	    [OBJECT_SYSV_QUEUE] = "sysv_queue",
+	    [OBJECT_SYSV_SEM] = "sysv_sem",
+	    [OBJECT_FILE] = "file",
+	    [OBJECT_SOCKET] = "socket",
 	};
 
 	return names[k];
@@ -251,9 +198,12 @@ static void print_objects(FILE *out, const struct ledger *l)
 	for (int i = 0; i < l->nobjects; i++) {
 		const struct object *o = &l->objects[i];
 
-		fprintf(out, "%s\n      {\"kind\": \"%s\", \"dev\": \"%u:%u\", \"id\": %ju, \"ns\": %ju, "
-			"\"path\": \"%s\"}", i ? "," : "", object_kind_name(o->kind), major(o->dev),
-			minor(o->dev), (uintmax_t)o->id, (uintmax_t)o->ns, o->path);
+		fprintf(
+		    out,
+		    "%s\n      {\"kind\": \"%s\", \"dev\": \"%u:%u\", \"id\": %ju, \"ns\": %ju, "
+		    "\"path\": \"%s\"}",
+		    i ? "," : "", object_kind_name(o->kind), major(o->dev), minor(o->dev),
+		    (uintmax_t)o->id, (uintmax_t)o->ns, o->path);
 	}
 	fprintf(out, "],\n");
 }
@@ -266,9 +216,11 @@ static void print_accesses(FILE *out, const struct ledger *l)
 	for (int i = 0; i < l->naccesses; i++) {
 		const struct access *a = &l->accesses[i];
 
-		fprintf(out, "%s\n      {\"pid\": %d, \"tid\": %d, \"object\": %d, \"dir\": \"%s\", "
-			"\"bytes\": %ju, \"calls\": %ju}", i ? "," : "", (int)a->pid, (int)a->tid, a->object,
-			dirs[a->dir], (uintmax_t)a->bytes, (uintmax_t)a->calls);
+		fprintf(out,
+			"%s\n      {\"pid\": %d, \"tid\": %d, \"object\": %d, \"dir\": \"%s\", "
+			"\"bytes\": %ju, \"calls\": %ju}",
+			i ? "," : "", (int)a->pid, (int)a->tid, a->object, dirs[a->dir],
+			(uintmax_t)a->bytes, (uintmax_t)a->calls);
 	}
 	fprintf(out, "],\n     \"moves\": [");
 	for (int i = 0; i < l->nmoves; i++) {
@@ -292,13 +244,15 @@ static void print_flows(FILE *out, const struct tcase *c)
 	for (int i = 0; i < c->nflows; i++) {
 		const struct flow *f = &c->flows[i];
 
-		fprintf(out, "%s\n      {\"kind\": \"%s\", \"from\": %d, \"to\": %d, \"bytes_sent\": %ju, "
-			"\"messages_sent\": %ju, \"bytes_received\": %ju, \"messages_received\": %ju, "
-			"\"blind_receive\": %s}", i ? "," : "", kinds[f->kind],
-			(int)c->roles[f->src].pid, (int)c->roles[f->dst].pid,
-			(uintmax_t)f->bytes_sent, (uintmax_t)f->messages_sent,
-			(uintmax_t)f->bytes_received, (uintmax_t)f->messages_received,
-			f->blind_receive ? "true" : "false");
+		fprintf(
+		    out,
+		    "%s\n      {\"kind\": \"%s\", \"from\": %d, \"to\": %d, \"bytes_sent\": %ju, "
+		    "\"messages_sent\": %ju, \"bytes_received\": %ju, \"messages_received\": %ju, "
+		    "\"blind_receive\": %s}",
+		    i ? "," : "", kinds[f->kind], (int)c->roles[f->src].pid,
+		    (int)c->roles[f->dst].pid, (uintmax_t)f->bytes_sent,
+		    (uintmax_t)f->messages_sent, (uintmax_t)f->bytes_received,
+		    (uintmax_t)f->messages_received, f->blind_receive ? "true" : "false");
 	}
 	fprintf(out, "]}");
 }
@@ -327,8 +281,10 @@ static void print_truth(FILE *out)
 
 		if (!c->selected)
 			continue;
-		fprintf(out, "%s\n    {\"case\": \"%s\", \"mechanism\": \"%s\", \"blind\": \"%s\", "
-			"\"skipped\": \"%s\",\n", sep, cases[i].name, path_cases[i].mechanism,
+		fprintf(out,
+			"%s\n    {\"case\": \"%s\", \"mechanism\": \"%s\", \"blind\": \"%s\", "
+			"\"skipped\": \"%s\",\n",
+			sep, cases[i].name, path_cases[i].mechanism,
 			path_cases[i].blind ? path_cases[i].blind : "", c->skipped);
 		print_processes(out, c);
 		print_objects(out, &ledgers[i]);
@@ -404,10 +360,13 @@ static int play_all(bool wait_start, double settle_s, const char *out)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"case", required_argument, NULL, 'c'}, {"settle", required_argument, NULL, 's'},
-		{"out", required_argument, NULL, 'o'},	{"wait-start", no_argument, NULL, 'w'},
-		{"hold", required_argument, NULL, 'h'}, {"list", no_argument, NULL, 'l'},
-		{0},
+	    {"case", required_argument, NULL, 'c'},
+	    {"settle", required_argument, NULL, 's'},
+	    {"out", required_argument, NULL, 'o'},
+	    {"wait-start", no_argument, NULL, 'w'},
+	    {"hold", required_argument, NULL, 'h'},
+	    {"list", no_argument, NULL, 'l'},
+	    {0},
 	};
 	const char *out = NULL;
 	bool wait_start = false;

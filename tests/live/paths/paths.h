@@ -34,9 +34,9 @@ enum object_kind {
 /** An object as the kernel tells it from others, whatever its names and descriptors. */
 struct object {
 	enum object_kind kind;
-	uint64_t dev; /**< FIFO and file: st_dev */
-	uint64_t id;  /**< inode number; eventfd: its id; System V: identifier */
-	uint64_t ns;  /**< queues and semaphores: inode number of the IPC namespace */
+	uint64_t dev;  /**< FIFO and file: st_dev */
+	uint64_t id;   /**< inode number; eventfd: its id; System V: identifier */
+	uint64_t ns;   /**< queues and semaphores: inode number of the IPC namespace */
 	char path[96]; /**< one of its names, or empty */
 };
 
@@ -115,10 +115,10 @@ struct cast {
 	role_fn fn;
 };
 void play(struct tcase *c, const struct cast *cast, int n);
-#define PLAY(c, ...)                                                                              \
-	do {                                                                                      \
-		static const struct cast cast_[] = {__VA_ARGS__};                                 \
-		play(c, cast_, sizeof(cast_) / sizeof(cast_[0]));                                 \
+#define PLAY(c, ...)                                                                               \
+	do {                                                                                       \
+		static const struct cast cast_[] = {__VA_ARGS__};                                  \
+		play(c, cast_, sizeof(cast_) / sizeof(cast_[0]));                                  \
 	} while (0)
 
 /** A path in the folder of the run, valid until the next call. */

@@ -199,8 +199,11 @@ enum { AIO_BYTES = 4096, AIO_ROUNDS = 5 };
 
 static void aio_do(struct tcase *c, aio_context_t ctx, unsigned op, int64_t at)
 {
-	struct iocb request = {.aio_fildes = file, .aio_lio_opcode = op, .aio_offset = at,
-			       .aio_buf = (uintptr_t)buf, .aio_nbytes = AIO_BYTES};
+	struct iocb request = {.aio_fildes = file,
+			       .aio_lio_opcode = op,
+			       .aio_offset = at,
+			       .aio_buf = (uintptr_t)buf,
+			       .aio_nbytes = AIO_BYTES};
 	struct iocb *list[] = {&request};
 	struct io_event done;
 

@@ -25,7 +25,9 @@ static int pair[2], onward[2]; /* giver to taker, taker to third */
 static void message_for(struct msghdr *m, union control *u, struct iovec *v, int nfds)
 {
 	*v = (struct iovec){buf, 1};
-	*m = (struct msghdr){.msg_iov = v, .msg_iovlen = 1, .msg_control = u,
+	*m = (struct msghdr){.msg_iov = v,
+			     .msg_iovlen = 1,
+			     .msg_control = u,
 			     .msg_controllen = CMSG_SPACE(sizeof(int) * nfds)};
 	memset(u, 0, sizeof(*u));
 	u->head = (struct cmsghdr){CMSG_LEN(sizeof(int) * nfds), SOL_SOCKET, SCM_RIGHTS};
@@ -344,8 +346,8 @@ static void lots_giver(struct tcase *c, int role)
 	struct ucred who = {getpid(), getuid(), getgid()};
 	char space[CMSG_SPACE(sizeof(who)) + CMSG_SPACE(sizeof(int) * MAX_FDS)] = {0};
 	struct iovec v = {buf, 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = space,
-			   .msg_controllen = sizeof(space)};
+	struct msghdr m = {
+	    .msg_iov = &v, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space)};
 	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
 	int *fds;
 

@@ -190,8 +190,8 @@ static void many_reader(struct tcase *c, int role)
 void pipe_many_run(struct tcase *c)
 {
 	open_pipe(c, 0);
-	PLAY(c, {"w0", many_writer}, {"w1", many_writer}, {"w2", many_writer},
-	     {"r0", many_reader}, {"r1", many_reader});
+	PLAY(c, {"w0", many_writer}, {"w1", many_writer}, {"w2", many_writer}, {"r0", many_reader},
+	     {"r1", many_reader});
 }
 
 /* Threads of one process are told apart. */

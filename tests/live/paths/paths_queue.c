@@ -337,7 +337,8 @@ static void msg_receiver(struct tcase *c, int role)
 		msg_peek();
 		msg_take(c, 3, 200, MSG_NOERROR);
 		msg_take(c, 2, sizeof(m.text), IPC_NOWAIT);
-		must_fail(msgrcv(msg_id, &m, 10, 1, 0), E2BIG, "receive a message that is too long");
+		must_fail(msgrcv(msg_id, &m, 10, 1, 0), E2BIG,
+			  "receive a message that is too long");
 		must_fail(msgrcv(msg_id, &m, sizeof(m.text), 9, IPC_NOWAIT), ENOMSG,
 			  "receive a type that nobody sent");
 		msg_take(c, -2, sizeof(m.text), 0);
@@ -400,7 +401,10 @@ static void sem_did(struct tcase *c, struct sembuf *op, size_t n)
 		die("a semaphore operation");
 	for (size_t i = 0; i < n; i++)
 		did(c, sem_object,
-		    op[i].sem_op > 0 ? DIR_WRITE : op[i].sem_op < 0 ? DIR_READ : DIR_ZERO, 0);
+		    op[i].sem_op > 0   ? DIR_WRITE
+		    : op[i].sem_op < 0 ? DIR_READ
+				       : DIR_ZERO,
+		    0);
 }
 
 static void sem_giver(struct tcase *c, int role)
