@@ -20,7 +20,6 @@ struct ledger *ledgers;
 int ledger_fd = -1;
 char buf[BUF_BYTES];
 
-
 #define CASE(name_, run_, mechanism_, blind_) {.name = name_, .run = run_},
 const struct case_def cases[] = {
 #include "cases.def"
