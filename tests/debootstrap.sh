@@ -17,16 +17,19 @@ mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE)' |
 root=$(mktemp -d)
 cleanup() {
     local m
-    for m in dev sys proc; do
+    for m in dev sys proc .; do
         if mountpoint -q "$root/$m"; then umount -R "$root/$m" || umount -Rl "$root/$m"; fi
     done
     # Never remove through a mount that could not be undone.
-    if ! grep -q " $root/" /proc/mounts; then rm -rf "$root"; fi
+    if ! grep -q " ${root}[/ ]" /proc/mounts; then rm -rf "$root"; fi
 }
 trap cleanup EXIT
 
 # mktemp makes it for root alone; tests also run as nobody and postgres.
 chmod 755 "$root"
+# As on any host, / is a mount: its propagation can be changed.
+mount --bind "$root" "$root"
+mount --make-private "$root"
 debootstrap --variant=minbase --include=git,ca-certificates bookworm "$root" "$mirror"
 # shellcheck disable=SC2016 # for apt
 apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' |
