@@ -170,7 +170,6 @@ static void finish(struct wait_run *r, pthread_t threads[2])
 
 static void start(struct wait_run *r, pthread_t threads[2])
 {
-	r->possible = !r->c->setup || !r->c->setup(r);
 	if (!r->possible)
 		return;
 	if (pthread_create(&threads[0], NULL, waiter, r))
@@ -198,11 +197,14 @@ int main(int argc, char **argv)
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	pair = pair_start(children);
+	/* All of it first: to run another program holds up the threads of this one. */
 	for (size_t i = 0; i < n_wait_cases; i++) {
 		runs[i].c = &wait_cases[i];
-		start(&runs[i], threads[i]);
+		runs[i].possible = !runs[i].c->setup || !runs[i].c->setup(&runs[i]);
 	}
+	pair = pair_start(children);
+	for (size_t i = 0; i < n_wait_cases; i++)
+		start(&runs[i], threads[i]);
 	for (size_t i = 0; i < n_wait_cases; i++)
 		finish(&runs[i], threads[i]);
 	for (int i = 0; i < 2; i++)

@@ -1,10 +1,12 @@
 /* The ways to block, each with the one way that ends it. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,9 +24,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <linux/magic.h>
 #include <linux/userfaultfd.h>
 
 #include "waits.h"
@@ -202,21 +206,69 @@ static int unix_setup(struct wait_run *r)
 	return 0;
 }
 
-static int tcp_setup(struct wait_run *r)
+/* The waiter's end has address @addr; sockets belong to the namespace that they were made in. */
+static int tcp_connect(struct wait_run *r, int listener, int client, const char *addr)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in a = {.sin_family = AF_INET};
 	socklen_t len = sizeof(a);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	r->fd[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	inet_pton(AF_INET, addr, &a.sin_addr);
 	if (bind(listener, (struct sockaddr *)&a, len) || listen(listener, 1) ||
 	    getsockname(listener, (struct sockaddr *)&a, &len) ||
-	    connect(r->fd[1], (struct sockaddr *)&a, len))
+	    connect(client, (struct sockaddr *)&a, len))
 		return -1;
 	r->fd[0] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	r->fd[1] = client;
 	close(listener);
-	snprintf(r->object, sizeof(r->object), "socket:TCP:127.0.0.1:%u", ntohs(a.sin_port));
+	snprintf(r->object, sizeof(r->object), "socket:TCP:%s:%u", addr, ntohs(a.sin_port));
 	return r->fd[0] < 0 ? -1 : 0;
+}
+
+static int tcp_socket(void)
+{
+	return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+}
+
+static int tcp_setup(struct wait_run *r)
+{
+	return tcp_connect(r, tcp_socket(), tcp_socket(), "127.0.0.1");
+}
+
+/* Two new namespaces, joined by a pair of devices; this thread ends in the second one. */
+static int namespaces_make(int ret[2])
+{
+	char command[320];
+
+	for (int i = 0; i < 2; i++) {
+		if (unshare(CLONE_NEWNET))
+			return -1;
+		ret[i] = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	}
+	snprintf(command, sizeof(command),
+		 "ip link add waits1 type veth peer name waits0 && "
+		 "ip link set waits0 netns /proc/%d/fd/%d && ip addr add 10.99.0.2/24 dev waits1 && "
+		 "ip link set waits1 up",
+		 getpid(), ret[0]);
+	if (system(command) || setns(ret[0], CLONE_NEWNET) ||
+	    system("ip addr add 10.99.0.1/24 dev waits0 && ip link set waits0 up"))
+		return -1;
+	return setns(ret[1], CLONE_NEWNET);
+}
+
+static int veth_setup(struct wait_run *r)
+{
+	int own = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC), spaces[2], listener, client, rc;
+
+	rc = namespaces_make(spaces);
+	if (!rc) {
+		client = tcp_socket();
+		rc = setns(spaces[0], CLONE_NEWNET);
+		listener = tcp_socket();
+		rc = rc || tcp_connect(r, listener, client, "10.99.0.1") ? -1 : 0;
+	}
+	if (setns(own, CLONE_NEWNET))
+		die("setns");
+	return rc;
 }
 
 static int eventfd_setup(struct wait_run *r)
@@ -437,6 +489,10 @@ static void child_wait(struct wait_run *r)
 
 static int disk_setup(struct wait_run *r)
 {
+	struct statfs fs;
+
+	if (statfs(wait_dir, &fs) || fs.f_type == TMPFS_MAGIC || fs.f_type == V9FS_MAGIC)
+		return -1;
 	snprintf(r->path, sizeof(r->path), "%s/waits-disk-%d", wait_dir, getpid());
 	r->fd[0] = open(r->path, O_RDWR | O_CREAT | O_CLOEXEC | O_DIRECT, 0600);
 	if (r->fd[0] < 0)
@@ -528,6 +584,7 @@ const struct wait_case wait_cases[] = {
 	{"fifo_read", "pipe", "pipe_inode", NULL, fifo_setup, fd_wait, fd_wake},
 	{"unix", "socket", "unix_socket", NULL, unix_setup, fd_wait, fd_wake},
 	{"tcp", "socket", "socket", NULL, tcp_setup, fd_wait, fd_wake},
+	{"tcp_veth", "socket", "socket", NULL, veth_setup, fd_wait, fd_wake},
 	{"eventfd", "eventfd", "eventfd", NULL, eventfd_setup, fd_wait, fd_wake},
 	{"timerfd", "sleep", "wait_object", "timer", timerfd_setup, timerfd_wait, NULL},
 	{"epoll", "poll", "wait_object", NULL, epoll_setup, epoll_wait_one, fd_wake},
