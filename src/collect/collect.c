@@ -101,8 +101,8 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 	rc = rc ?: collect_ipc(c, g, e);
 	if (!rc && c->sched_probe)
 		rc = collect_waits(c, g);
-	rc = rc ?: collect_shm(c, g, last, e);
 	if (!rc) {
+		collect_shm(c, g, last);
 		collect_flows(c, g);
 		collect_procs_emit(c, g);
 	}

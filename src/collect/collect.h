@@ -87,7 +87,7 @@ void collect_ipc_describe(struct collect *c, struct graph *g);
 /** Add the processes that it holds the numbers of to @p used. */
 void collect_ipc_mark(const struct collect *c, uint64_t *used);
 void collect_ipc_done(struct collect *c);
-int collect_shm(struct collect *c, struct graph *g, bool last, struct err *e);
+void collect_shm(struct collect *c, struct graph *g, bool last);
 void collect_shm_describe(const struct collect *c, struct graph *g);
 struct shm *shm_new(void);
 void shm_free(struct shm *s);

@@ -18,15 +18,19 @@
 #define PAUSE_LEAST 1000000000ull
 #define PAUSE_MOST  60000000000ull
 
-#define OBJECTS_MOST 65536 /* of one look */
-#define NAMES_MOST   4096  /* objects of one recording */
+/* Of one look; and objects of one recording. */
+#define OBJECTS_MOST 65536
+#define USES_MOST    262144
+#define RANGES_MOST  262144
+#define NAMES_MOST   4096
 
-/* Page tables looked through at one look: bytes of mappings. */
-#define SCAN_BYTES  (16ull << 30)
-#define READ_BYTES  (1ull << 30)
-#define NOTHING	    UINT32_MAX
-#define DEVICE_KEY  (0xffffffffull << 32)
-#define TEXT_BYTES  4352
+/* Page tables are walked for so long at one look, in steps that lock a memory map for some ms. */
+#define WALK_NS	   50000000ull
+#define WALK_BYTES (1ull << 30)
+
+#define NOTHING	   UINT32_MAX
+#define DEVICE_KEY (0xffffffffull << 32)
+#define TEXT_BYTES 4352
 
 /* What is kept of an object for the whole recording: its name, which is part of its identity. */
 struct shm_name {
@@ -47,6 +51,7 @@ struct shm_use {
 	uint32_t ranges;
 	uint64_t bytes;
 	uint8_t access;
+	bool not_all; /* of its ranges are kept */
 };
 
 struct shm_range {
@@ -62,13 +67,13 @@ struct shm {
 	VEC(struct shm_object) objects;
 	VEC(struct shm_use) uses;
 	VEC(struct shm_range) ranges;
-	uint64_t scan_left;
+	uint64_t walk_until_ns; /* CPU time of this thread */
 	uint64_t next_ns; /* CLOCK_MONOTONIC of the next look */
-	uint64_t looks, cost_ns, longest_ns;
-	uint64_t not_listed; /* objects beyond NAMES_MOST or OBJECTS_MOST */
-	uint64_t unreadable;
+	uint64_t looks, cost_ns;
+	uint64_t not_listed; /* objects and mappers beyond the limits above, once a look */
+	uint64_t unreadable, failed;
 	uint64_t page_bytes;
-	bool by_proc, scan;
+	bool by_proc;
 };
 
 static uint64_t now_ns(clockid_t clock)
@@ -85,7 +90,6 @@ struct shm *shm_new(void)
 
 	shm_mounts_find(&s->mounts);
 	s->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-	s->scan = proc_maps_resident_is_cheap();
 	return s;
 }
 
@@ -110,8 +114,8 @@ void shm_free(struct shm *s)
 }
 
 /*
- * Inode numbers are of a device; ids of System V segments of an IPC namespace, and they may be equal
- * to inode numbers of the same device. Device files are one device whatever their inode.
+ * Inode numbers are of a device; ids of System V segments of an IPC namespace, and may be equal to
+ * inode numbers of the same device. Device files are one device whatever their inode.
  */
 static uint64_t object_key(const struct shm *s, const struct proc_map *m, uint64_t *ret_ino)
 {
@@ -154,6 +158,10 @@ static struct shm_use *use_of(struct shm *s, struct shm_object *o, uint32_t obje
 
 	if (i != IDMAP_NONE)
 		return &s->uses.v[i];
+	if (s->uses.n >= USES_MOST) {
+		s->not_listed++;
+		return NULL;
+	}
 	u = vec_add(&s->uses);
 	u->object = object;
 	u->proc = proc;
@@ -180,8 +188,13 @@ static int on_map(void *ctx, const struct proc_map *m)
 	o->selected |= c->procs.v.v[proc].selected;
 	o->written |= m->access & PROC_MAP_WRITE;
 	u = use_of(s, o, i, proc);
+	if (!u)
+		return 0;
 	u->bytes += m->end - m->start;
 	u->access |= m->access;
+	u->not_all |= s->ranges.n >= RANGES_MOST;
+	if (u->not_all)
+		return 0;
 	r = vec_add(&s->ranges);
 	r->start = m->start;
 	r->end = m->end;
@@ -210,7 +223,7 @@ static int on_dmabuf(void *ctx, const struct proc_file *f)
 	s->objects.v[i].written |= f->access & PROC_MAP_WRITE;
 	u = use_of(s, &s->objects.v[i], i, proc);
 	/* A mapping tells more than what the descriptor would allow. */
-	if (!u->bytes)
+	if (u && !u->bytes)
 		u->access |= f->access & (PROC_MAP_READ | PROC_MAP_WRITE);
 	return 0;
 }
@@ -265,7 +278,8 @@ static char *text_or_null(const char *s)
 	return *s ? text_of(s, strlen(s)) : NULL;
 }
 
-static char *object_name(enum shm_kind kind, const struct proc_map *m, bool internal, const char *path)
+static char *object_name(enum shm_kind kind, const struct proc_map *m, bool internal,
+			 const char *path)
 {
 	char made[48];
 	const char *below = path;
@@ -299,8 +313,8 @@ static char *object_name(enum shm_kind kind, const struct proc_map *m, bool inte
 }
 
 /* Once an object: hard links, renaming and removal change the path, and the identity must not. */
-static const struct shm_name *name_make(struct shm *s, const struct shm_object *o, enum shm_kind kind,
-					const char *path)
+static const struct shm_name *name_make(struct shm *s, const struct shm_object *o,
+					enum shm_kind kind, const char *path)
 {
 	uint64_t ino, key = object_key(s, &o->m, &ino);
 	bool internal = shm_is_internal(&s->mounts, o->m.dev);
@@ -351,7 +365,9 @@ static const struct shm_name *name_of(struct shm *s, const struct shm_object *o)
 
 static bool is_huge(const struct shm *s, const struct shm_object *o, enum shm_kind kind)
 {
-	return kind == SHM_HUGETLB || (shm_is_internal(&s->mounts, o->m.dev) && o->m.dev != s->mounts.shmem);
+	uint32_t dev = o->m.dev;
+
+	return kind == SHM_HUGETLB || (shm_is_internal(&s->mounts, dev) && dev != s->mounts.shmem);
 }
 
 static bool resident_bytes(const struct shm *s, const struct shm_object *o, enum shm_kind kind,
@@ -412,27 +428,38 @@ static uint32_t object_node(struct shm *s, struct graph *g, const struct shm_obj
 	/* A recording holds 63 bits. */
 	SET(shared_memory, n, inode, device ? 0 : o->m.ino & INT64_MAX);
 	SET(shared_memory, n, dev, graph_str(g, text));
-	if (name->kind == SHM_SYSV)
+	if (name->kind == SHM_SYSV && o->m.ipcns)
 		SET(shared_memory, n, ipcns, o->m.ipcns);
 	set_facts(s, g, n, o, name);
 	return graph_add_node(g, n)->index;
 }
 
-/* @return false: not measured, for want of rights or because it would take too long */
-static bool use_resident(struct shm *s, const struct shm_use *u, uint32_t pid, uint64_t *ret_bytes)
+static bool range_resident(const struct shm *s, const struct shm_range *r, uint32_t pid,
+			   uint64_t *sum)
 {
-	uint64_t sum = 0, bytes;
+	uint64_t bytes;
 
-	if (u->bytes > s->scan_left)
-		return false;
-	s->scan_left -= u->bytes;
-	for (uint32_t r = u->ranges; r != NOTHING; r = s->ranges.v[r].next) {
-		if (proc_maps_resident(pid, s->ranges.v[r].start, s->ranges.v[r].end, &bytes))
+	for (uint64_t at = r->start, end; at < r->end; at = end) {
+		end = r->end - at > WALK_BYTES ? at + WALK_BYTES : r->end;
+		if (now_ns(CLOCK_THREAD_CPUTIME_ID) > s->walk_until_ns ||
+		    proc_maps_resident(pid, at, end, &bytes))
 			return false;
-		sum += bytes;
+		*sum += bytes;
 	}
-	*ret_bytes = sum;
 	return true;
+}
+
+/* @return false: not measured, for want of rights or because it would take too long */
+static bool use_resident(const struct shm *s, const struct shm_use *u, uint32_t pid,
+			 uint64_t *ret_bytes)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t r = u->ranges; r != NOTHING; r = s->ranges.v[r].next)
+		if (!range_resident(s, &s->ranges.v[r], pid, &sum))
+			return false;
+	*ret_bytes = sum;
+	return !u->not_all;
 }
 
 static void emit_use(struct collect *c, struct graph *g, const struct shm_use *u, uint32_t node,
@@ -469,9 +496,10 @@ static void emit_object(struct collect *c, struct graph *g, const struct shm_obj
 			emit_use(c, g, &s->uses.v[u], node, measure);
 }
 
-static int look(struct collect *c, struct graph *g, struct err *e)
+static void look(struct collect *c, struct graph *g)
 {
 	struct shm *s = c->shm;
+	struct err e;
 	int rc;
 
 	idmap_clear(&s->object_ids);
@@ -479,28 +507,27 @@ static int look(struct collect *c, struct graph *g, struct err *e)
 	vec_clear(&s->objects);
 	vec_clear(&s->uses);
 	vec_clear(&s->ranges);
-	s->scan_left = s->scan ? SCAN_BYTES : READ_BYTES;
 	s->by_proc = false;
-	rc = look_by_iter(c, e);
-	if (rc == -ENOTSUP) {
+	rc = look_by_iter(c, &e);
+	if (rc == -ENOTSUP)
 		look_by_proc(c);
-		rc = 0;
-	}
+	else
+		/* What was read until then is true; the next look may do better. */
+		s->failed += rc < 0;
+	s->walk_until_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + WALK_NS;
 	vec_for(&s->objects, o)
 		if (o->selected)
 			emit_object(c, g, o);
-	return rc;
 }
 
-int collect_shm(struct collect *c, struct graph *g, bool last, struct err *e)
+void collect_shm(struct collect *c, struct graph *g, bool last)
 {
 	struct shm *s = c->shm;
 	uint64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID), now = now_ns(CLOCK_MONOTONIC), cost, pause;
-	int rc;
 
 	if (now < s->next_ns && !last)
-		return 0;
-	rc = look(c, g, e);
+		return;
+	look(c, g);
 	cost = now_ns(CLOCK_THREAD_CPUTIME_ID) - start;
 	pause = cost * COST_SHARE;
 	if (pause > PAUSE_MOST)
@@ -509,9 +536,6 @@ int collect_shm(struct collect *c, struct graph *g, bool last, struct err *e)
 	s->next_ns = now + (pause > PAUSE_LEAST ? pause : PAUSE_LEAST) - PAUSE_LEAST / 20;
 	s->looks++;
 	s->cost_ns += cost;
-	if (cost > s->longest_ns)
-		s->longest_ns = cost;
-	return rc;
 }
 
 void collect_shm_describe(const struct collect *c, struct graph *g)
@@ -519,12 +543,15 @@ void collect_shm_describe(const struct collect *c, struct graph *g)
 	const struct shm *s = c->shm;
 
 	graph_add_status(g, "collector shm", s->by_proc ? "reduced" : "ok", s->by_proc ? "/proc" : "iter",
-			 s->by_proc ? "no iterator over mappings: a look takes longer, the resident part of files is not known, nor who has a dma-buf open without mapping it"
+			 s->by_proc ? "no iterator over mappings: a look takes longer, and it is not known "
+				      "what part of files is resident, nor who has a dma-buf open "
+				      "without mapping it"
 				    : NULL);
 	graph_add_status(g, "collector shm", "blind", NULL,
 			 "memory that is mapped and unmapped between two looks is not seen; a look costs at most "
 			 "a thousandth of the time to the next, which is 1 s to 60 s");
 	graph_add_loss(g, "collector shm", "not_listed", s->not_listed);
+	graph_add_loss(g, "collector shm", "failed_looks", s->failed);
 	graph_add_loss(g, "collector shm", "unreadable", s->unreadable);
 	graph_add_cost(g, "collector shm looks", "runs", (double)s->looks);
 	graph_add_cost(g, "collector shm time", "ns", (double)s->cost_ns);

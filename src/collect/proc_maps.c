@@ -296,12 +296,3 @@ int proc_maps_resident(uint32_t pid, uint64_t start, uint64_t end, uint64_t *ret
 	rc = resident_by_scan(fd, start, end, ret_bytes);
 	return rc == -ENOTTY || rc == -EINVAL ? resident_by_read(fd, start, end, ret_bytes) : rc;
 }
-
-bool proc_maps_resident_is_cheap(void)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes;
-	uint64_t here = (uint64_t)(uintptr_t)&bytes & ~(page - 1);
-	CLEANUP_CLOSE int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-
-	return fd >= 0 && !resident_by_scan(fd, here, here + page, &bytes);
-}

@@ -54,11 +54,9 @@ int proc_maps_path(const struct proc_map *m, bool internal, char *buf, size_t si
 int proc_maps_space(const struct proc_map *m, uint64_t *ret_bytes, uint64_t *ret_used_bytes);
 
 /**
- * Bytes of the address range [@p start, @p end) that the process has page-table entries for.
+ * Bytes of the address range [@p start, @p end) that the process has page-table entries for. Its memory
+ * map is locked for that long, so @p end should not be far away.
  *
  * @return 0, or -errno
  */
 int proc_maps_resident(uint32_t pid, uint64_t start, uint64_t end, uint64_t *ret_bytes);
-
-/** Whether proc_maps_resident() walks page tables only where there are pages (PAGEMAP_SCAN, v6.7). */
-bool proc_maps_resident_is_cheap(void);

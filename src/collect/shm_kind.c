@@ -109,7 +109,8 @@ static enum shm_kind kind_by_path(const char *path)
 	return strstr(path, "/dev/shm/") ? SHM_POSIX : SHM_FILE;
 }
 
-enum shm_kind shm_kind_of(const struct shm_mounts *mounts, const struct proc_map *m, const char *path)
+enum shm_kind shm_kind_of(const struct shm_mounts *mounts, const struct proc_map *m,
+			  const char *path)
 {
 	if (shm_is_internal(mounts, m->dev))
 		return internal_kind(m, is_huge(mounts, m->dev));

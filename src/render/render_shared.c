@@ -65,7 +65,8 @@ static void add_mapper(struct graph *g, struct strbuf *b, const struct shared_ma
 	strbuf_addc(b, '\n');
 }
 
-static void add_mappers(struct graph *g, struct strbuf *b, const struct shared_object *o, size_t most)
+static void add_mappers(struct graph *g, struct strbuf *b, const struct shared_object *o,
+			size_t most)
 {
 	for (size_t i = 0; i < o->mappers.n && i < most; i++)
 		add_mapper(g, b, &o->mappers.v[i]);
@@ -108,7 +109,9 @@ static void add_objects(struct graph *g, const struct selection *s, bool paths, 
 	}
 	text_omitted(b, shown, all.v.n - other);
 	if (other)
-		strbuf_addf(b, "  %" PRIu64 " more with one process, or that nobody writes: show FILE shared-memory\n",
+		strbuf_addf(b,
+			    "  %" PRIu64 " more with one process, or that nobody writes: show FILE "
+			    "shared-memory\n",
 			    other);
 	else if (!all.v.n)
 		strbuf_add(b, "  none\n");
