@@ -12,7 +12,7 @@
 
 struct recall {
 	sqlite3_stmt *insert, *same_id, *entity, *same_ends;
-	sqlite3_stmt **node_row, **edge_row; /* by type */
+	sqlite3_stmt **node_row, **edge_row, **node_keys; /* by type */
 };
 
 void recent_init(struct recent *r)
@@ -30,11 +30,14 @@ static void recall_free(struct recall *c)
 	sqlite3_finalize(c->same_id);
 	sqlite3_finalize(c->entity);
 	sqlite3_finalize(c->same_ends);
-	for (size_t i = 0; i < n_entity_types; i++)
+	for (size_t i = 0; i < n_entity_types; i++) {
 		sqlite3_finalize(c->node_row[i]);
+		sqlite3_finalize(c->node_keys[i]);
+	}
 	for (size_t i = 0; i < n_edge_types; i++)
 		sqlite3_finalize(c->edge_row[i]);
 	free(c->node_row);
+	free(c->node_keys);
 	free(c->edge_row);
 	free(c);
 }
@@ -63,12 +66,13 @@ static int recall_open(struct recent *r)
 	if (c)
 		return 0;
 	c = r->recall = mem_alloc(sizeof(*c));
+	c->node_keys = mem_alloc(n_entity_types * sizeof(*c->node_keys));
 	c->node_row = mem_alloc(n_entity_types * sizeof(*c->node_row));
 	c->edge_row = mem_alloc(n_edge_types * sizeof(*c->edge_row));
 	c->insert = prepare(r, "INSERT INTO entity VALUES(?,?,?,?,NULL)");
 	/* '$' follows '#'. */
-	c->same_id = prepare(r, "SELECT num FROM entity WHERE id=?1 OR (id>?1||'#' AND id<?1||'$')"
-				" ORDER BY num");
+	c->same_id = prepare(r, "SELECT count(*) FROM entity"
+				" WHERE id=?1 OR (id>?1||'#' AND id<?1||'$')");
 	c->entity = prepare(r, "SELECT type, namespace, extra FROM entity WHERE num=?");
 	c->same_ends = prepare(r, "SELECT num, extra, weight FROM edge"
 				  " WHERE source=? AND target=? AND type=?");
@@ -254,45 +258,101 @@ static void merge_older_edge(struct recent *r, struct edge *d, const struct edge
 	graph_add_edge(&r->g, later);
 }
 
-/* Numbers of the entities in the file whose ids differ at most in what follows '#'. */
-struct candidates {
-	VEC(uint32_t) nums;
-};
-
-static int find_same_id(struct recent *r, const char *base, struct candidates *ret)
+/* Entities of a type by their key fields; the file has an index for it. */
+static sqlite3_stmt *keys_query(struct recent *r, const struct type *t)
 {
-	sqlite3_stmt *s = r->recall->same_id;
-	int rc;
+	sqlite3_stmt **s = &r->recall->node_keys[t->number];
+	struct strbuf b = {0};
+	const char *sep = " WHERE ";
 
-	sqlite3_bind_text(s, 1, base, -1, SQLITE_STATIC);
-	while ((rc = sqlite3_step(s)) == SQLITE_ROW)
-		vec_push(&ret->nums, (uint32_t)sqlite3_column_int64(s, 0));
+	if (*s)
+		return *s;
+	strbuf_add(&b, "SELECT num FROM ");
+	db_table(&b, t);
+	for (int i = 0; i < t->nfields; i++)
+		if (t->fields[i].key != KEY_NONE) {
+			strbuf_addf(&b, "%s%s IS ?", sep, t->fields[i].name);
+			sep = " AND ";
+		}
+	*s = prepare(r, b.s);
+	strbuf_done(&b);
+	return *s;
+}
+
+static void bind_key(sqlite3_stmt *s, int at, const struct field *f, const uint64_t *data)
+{
+	struct value v = field_get(f, data);
+
+	if (f->type == T_STR || f->type == T_JSON)
+		sqlite3_bind_text(s, at, v.str, -1, SQLITE_STATIC);
+	else if (f->type == T_F64)
+		sqlite3_bind_double(s, at, v.f64);
+	else if (f->type == T_BOOL)
+		sqlite3_bind_int(s, at, v.b);
+	else
+		sqlite3_bind_int64(s, at, v.i64);
+}
+
+/* @param ret_num of the entity in the file with that type, host and keys; 0: there is none */
+static int find_same(struct recent *r, const struct node *n, uint32_t *ret_num, struct node **ret_older)
+{
+	sqlite3_stmt *s = keys_query(r, n->type);
+	int at = 1, step = SQLITE_DONE, rc = s ? 0 : -EIO;
+
+	*ret_num = 0;
+	for (int i = 0; !rc && i < n->type->nfields; i++) {
+		if (n->type->fields[i].key == KEY_NONE)
+			continue;
+		if (n->measured & (1ull << i))
+			bind_key(s, at, &n->type->fields[i], n->data);
+		at++;
+	}
+	while (!rc && !*ret_num && (step = sqlite3_step(s)) == SQLITE_ROW) {
+		uint32_t num = (uint32_t)sqlite3_column_int64(s, 0);
+
+		rc = recall_draft(r, num, ret_older);
+		if (!rc && (*ret_older)->ns == n->ns)
+			*ret_num = num;
+	}
 	sqlite3_reset(s);
-	return rc == SQLITE_DONE ? 0 : -EIO;
+	sqlite3_clear_bindings(s);
+	if (!rc && !*ret_num && step != SQLITE_DONE)
+		rc = -EIO;
+	return rc;
 }
 
 /* @return 1: the file has it, and it was merged; 0: it has not */
-static int find_node(struct recent *r, uint32_t index, const struct candidates *c)
+static int find_node(struct recent *r, uint32_t index)
 {
-	struct node *n = r->g.nodes.v[index];
+	struct node *n = r->g.nodes.v[index], *older;
+	uint32_t num;
+	int rc = find_same(r, n, &num, &older);
 
-	vec_for(&c->nums, num) {
-		struct node *older;
-		int rc;
+	if (rc || !num)
+		return rc;
+	merge_older_node(r, n, older);
+	set_row(r, false, index, num);
+	return 1;
+}
 
-		if (idmap_get(&r->node_by_num, *num, 0) != IDMAP_NONE)
-			continue;
-		rc = recall_draft(r, *num, &older);
-		if (rc)
-			return rc;
-		if (older->type != n->type || older->ns != n->ns ||
-		    !same_keys(n->type, n->measured, n->data, older->measured, older->data))
-			continue;
-		merge_older_node(r, n, older);
-		set_row(r, false, index, *num);
-		return 1;
+/* The id that reading the file gives it: those that would be equal are numbered. */
+static int make_id(struct recent *r, uint32_t index, struct strbuf *b)
+{
+	sqlite3_stmt *s = r->recall->same_id;
+	int64_t n = -1;
+
+	if (!r->partial) {
+		strbuf_add(b, graph_node_id(&r->g, index));
+		return 0;
 	}
-	return 0;
+	graph_id_base(b, r->g.nodes.v[index]);
+	sqlite3_bind_text(s, 1, b->s, -1, SQLITE_TRANSIENT);
+	if (sqlite3_step(s) == SQLITE_ROW)
+		n = sqlite3_column_int64(s, 0);
+	sqlite3_reset(s);
+	if (n > 0)
+		strbuf_addf(b, "#%lld", (long long)n + 1);
+	return n < 0 ? -EIO : 0;
 }
 
 /* At once: the next one of the same interval may have the same id. */
@@ -314,26 +374,19 @@ static int insert(struct recent *r, uint32_t index, const char *id)
 static int number_node(struct recent *r, uint32_t index)
 {
 	struct strbuf b = {0};
-	struct candidates c = {0};
-	int rc = 0;
+	int rc = r->partial ? find_node(r, index) : 0;
 
-	if (!r->partial) {
-		strbuf_add(&b, graph_node_id(&r->g, index));
-	} else {
-		graph_id_base(&b, r->g.nodes.v[index]);
-		rc = find_same_id(r, b.s, &c);
-		rc = rc ?: find_node(r, index, &c);
-		if (c.nums.n)
-			strbuf_addf(&b, "#%zu", c.nums.n + 1);
-	}
+	if (!rc)
+		rc = make_id(r, index, &b);
+	else if (rc > 0)
+		return 0;
 	if (!rc) {
 		set_row(r, false, index, ++r->last_node);
 		r->nodes.v[index].is_new = true;
 		rc = insert(r, index, b.s);
 	}
 	strbuf_done(&b);
-	vec_done(&c.nums);
-	return rc < 0 ? rc : 0;
+	return rc;
 }
 
 /* @return 1: the file has it, and it was merged; 0: it has not */

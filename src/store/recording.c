@@ -33,7 +33,7 @@ static const char schema[] =
 	" namespace TEXT NOT NULL, extra TEXT) STRICT;"
 	"CREATE TABLE edge(num INTEGER PRIMARY KEY, type TEXT NOT NULL, source INTEGER NOT NULL,"
 	" target INTEGER NOT NULL, weight REAL, extra TEXT) STRICT;"
-	"CREATE INDEX edge_source ON edge(source);"
+	"CREATE INDEX edge_source ON edge(source, target);"
 	"CREATE INDEX edge_target ON edge(target);"
 	"CREATE TABLE type_count(kind TEXT, type TEXT, n INTEGER, PRIMARY KEY(kind, type)) STRICT;"
 	"CREATE TABLE status(source TEXT, state TEXT, rung TEXT, reason TEXT) STRICT;"
@@ -43,6 +43,21 @@ static const char schema[] =
 static const char *column_type(enum field_type t)
 {
 	return t == T_F64 ? "REAL" : t == T_STR || t == T_JSON ? "TEXT" : "INTEGER";
+}
+
+/* What was observed before is found by its keys; so does a user find a process by its pid. */
+static void index_keys(struct strbuf *b, const struct type *t)
+{
+	const char *sep = "(";
+
+	strbuf_addf(b, "CREATE INDEX %s_keys ON ", t->name);
+	db_table(b, t);
+	for (int i = 0; i < t->nfields; i++)
+		if (t->fields[i].key != KEY_NONE) {
+			strbuf_addf(b, "%s%s", sep, t->fields[i].name);
+			sep = ", ";
+		}
+	strbuf_add(b, ");");
 }
 
 static int create_type(sqlite3 *db, const struct type *t)
@@ -66,6 +81,8 @@ static int create_type(sqlite3 *db, const struct type *t)
 					    column_type(t->fields[i].type));
 		strbuf_add(&b, ", PRIMARY KEY(interval, num)) STRICT, WITHOUT ROWID;");
 	}
+	if (t->kind == KIND_ENTITY)
+		index_keys(&b, t);
 	rc = db_run(db, b.s);
 	strbuf_done(&b);
 	return rc;
