@@ -22,7 +22,7 @@
 #define OBJECTS_MOST 65536
 #define USES_MOST    262144
 #define RANGES_MOST  262144
-#define NAMES_MOST   4096
+#define NAMES_MOST   4096 /* half of them for objects that one process maps */
 
 /* Page tables are walked for so long at one look, in steps that lock a memory map for some ms. */
 #define WALK_NS	   50000000ull
@@ -321,7 +321,7 @@ static const struct shm_name *name_make(struct shm *s, const struct shm_object *
 	char fs_type[128], source[128];
 	struct shm_name *n;
 
-	if (s->names.n >= NAMES_MOST) {
+	if (s->names.n >= (o->nuses >= 2 ? NAMES_MOST : NAMES_MOST / 2)) {
 		s->not_listed++;
 		return NULL;
 	}
@@ -515,9 +515,11 @@ static void look(struct collect *c, struct graph *g)
 		/* What was read until then is true; the next look may do better. */
 		s->failed += rc < 0;
 	s->walk_until_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + WALK_NS;
-	vec_for(&s->objects, o)
-		if (o->selected)
-			emit_object(c, g, o);
+	/* Those that are shared indeed come first, while there is room. */
+	for (int shared = 1; shared >= 0; shared--)
+		vec_for(&s->objects, o)
+			if (o->selected && (o->nuses >= 2) == shared)
+				emit_object(c, g, o);
 }
 
 void collect_shm(struct collect *c, struct graph *g, bool last)
