@@ -1,6 +1,8 @@
 /* Pipes, queues, semaphores, files and memory copies: who moves how much, and the flows that makes. */
 #include "collect_ipc.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,21 +17,16 @@ struct sampling {
 	uint64_t offset_ns;
 };
 
-static void name_pipe(struct graph *g, struct node *n, const struct ipc_sample *s)
+static void name_pipe(struct sampling *x, struct node *n, const struct ipc_sample *s)
 {
-	char path[512];
-	int fd = s->v.fd;
+	char path[PATH_MAX];
 
 	if (s->v.extra)
 		SET(pipe_inode, n, capacity_bytes, s->v.extra * (uint64_t)sysconf(_SC_PAGESIZE));
-	if (s->key.kind != IPC_FIFO || HAS(pipe_inode, n, path))
+	if (s->key.kind != IPC_FIFO || !ipc_name(x->c->ipc->files, s, path, sizeof(path)))
 		return;
-	if (fd < 0)
-		fd = ipc_find_fd(s->v.task.tgid, s->key.id, s->key.space);
-	if (ipc_path(path, sizeof(path), s->v.task.tgid, fd, s->v.name))
-		SET(pipe_inode, n, path, graph_str(g, path));
-	else if (s->v.name[0])
-		SET(pipe_inode, n, path, graph_str(g, s->v.name));
+	if (path[0] == '/' || !HAS(pipe_inode, n, path))
+		SET(pipe_inode, n, path, graph_str(x->g, path));
 }
 
 /* The entity that a sample is about; NODE_NONE: none of ours. */
@@ -42,7 +39,7 @@ static uint32_t object_of(struct sampling *x, const struct ipc_sample *s)
 	case IPC_PIPE:
 	case IPC_FIFO:
 		n = object_pipe(x->g, k->id, k->kind == IPC_FIFO ? k->space : 0);
-		name_pipe(x->g, n, s);
+		name_pipe(x, n, s);
 		return n->index;
 	case IPC_EVENTFD:
 		return object_eventfd(x->g, k->id, k->space)->index;
@@ -60,7 +57,7 @@ static uint32_t object_of(struct sampling *x, const struct ipc_sample *s)
 	case IPC_SYSV_SEM:
 		return object_sysv_sem(x->g, k->id, k->space)->index;
 	case IPC_FILE:
-		return ipc_file_node(x->c->ipc->files, x->g, s, s->v.task.leader_start_ns);
+		return ipc_file_node(x->c->ipc->files, x->g, s);
 	case IPC_BLOCK:
 		return object_block_device(x->g, (uint32_t)k->id)->index;
 	default:
@@ -159,9 +156,8 @@ static void copied_memory(struct sampling *x, uint32_t caller, const struct ipc_
 	graph_add_edge(x->g, d);
 }
 
-static int on_moved(void *ctx, const struct ipc_sample *s)
+static void add_moved(struct sampling *x, const struct ipc_sample *s)
 {
-	struct sampling *x = ctx;
 	struct collect *c = x->c;
 	uint32_t proc = procs_get(&c->procs, s->v.task.tgid, s->v.task.leader_start_ns);
 	enum flow_kind kind = flow_kind_of(s->key.kind);
@@ -176,6 +172,34 @@ static int on_moved(void *ctx, const struct ipc_sample *s)
 		channels_add(c->channels, kind, s->key.id, s->key.space, proc, s->key.dir == IPC_READ, &m);
 	if (c->procs.v.v[proc].selected)
 		object_edges(x, proc, s);
+}
+
+static int on_moved(void *ctx, const struct ipc_sample *s)
+{
+	struct ipc_state *state = ctx;
+
+	vec_push(&state->samples, *s);
+	return 0;
+}
+
+/*
+ * All samples are taken before the events of processes: whoever moved something had begun before, so
+ * that it is known by then whether it descends from one that is recorded.
+ */
+static int sample(struct sampling *x, struct err *e)
+{
+	struct ipc_state *state = x->c->ipc;
+	int rc;
+
+	vec_clear(&state->samples);
+	rc = ipc_probe_read(x->c->ipc_probe, on_moved, state, e);
+	rc = rc ?: ipc_passes_read(state->passes, x->c, e);
+	if (!rc && !x->c->procs.select_all && x->c->ticks)
+		rc = collect_procs(x->c, false, e);
+	if (rc)
+		return rc;
+	vec_for(&state->samples, s)
+		add_moved(x, s);
 	return 0;
 }
 
@@ -193,8 +217,22 @@ int collect_ipc(struct collect *c, struct graph *g, struct err *e)
 		c->ipc->passes = ipc_passes_new();
 	}
 	rc = ipc_watcher_tick(c->ipc->watcher, c, e);
-	rc = rc ?: ipc_probe_read(c->ipc_probe, on_moved, &x, e);
-	return rc ?: ipc_passes_tick(c->ipc->passes, c, g, e);
+	rc = rc ?: sample(&x, e);
+	if (!rc)
+		ipc_passes_match(c->ipc->passes, c, g);
+	return rc;
+}
+
+static void describe_folded(const struct ipc_files *f, struct graph *g)
+{
+	char text[160];
+
+	if (!ipc_files_folded(f))
+		return;
+	snprintf(text, sizeof(text), "%llu calls on files beyond the first %u of a process, or beyond what fits in "
+				     "an interval, are folded into one file with inode 0",
+		 (unsigned long long)ipc_files_folded(f), IPC_FILES_PER_PROCESS);
+	graph_add_status(g, "collector ipc files", "reduced", NULL, text);
 }
 
 void collect_ipc_describe(struct collect *c, struct graph *g)
@@ -203,6 +241,7 @@ void collect_ipc_describe(struct collect *c, struct graph *g)
 		return;
 	ipc_watcher_describe(c->ipc->watcher, g);
 	ipc_passes_describe(c->ipc->passes, g);
+	describe_folded(c->ipc->files, g);
 	graph_add_loss(g, "collector ipc", "memory_of_unknown_process", c->ipc->targets_unknown);
 }
 
@@ -213,6 +252,7 @@ void collect_ipc_done(struct collect *c)
 	ipc_files_free(c->ipc->files);
 	ipc_watcher_free(c->ipc->watcher);
 	ipc_passes_free(c->ipc->passes);
+	vec_done(&c->ipc->samples);
 	free(c->ipc);
 	c->ipc = NULL;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "collect.h"
+#include "ipc_probe.h"
 
 /* Private to the collector of pipes, queues, files and memory copies. */
 
@@ -14,29 +15,29 @@
 struct ipc_files;
 struct ipc_passes;
 struct ipc_watcher;
-struct ipc_sample;
 
 /** Which files have an entity of their own. */
 struct ipc_files *ipc_files_new(void);
 void ipc_files_free(struct ipc_files *f);
 
+/** Node of the file that a sample is about: its own, or the one for all further files. */
+uint32_t ipc_file_node(struct ipc_files *f, struct graph *g, const struct ipc_sample *s);
+
 /**
- * Node of the file that a sample is about: its own, or the one for all further files of the process.
- * @param owner process that used it, by start time and pid
+ * What the file or FIFO of a sample is called, when there is something new to say: its path, or as
+ * long as nobody could be asked for that, the path's last part, which the probe saw.
  */
-uint32_t ipc_file_node(struct ipc_files *f, struct graph *g, const struct ipc_sample *s,
-		       uint64_t owner_start_ns);
+bool ipc_name(struct ipc_files *f, const struct ipc_sample *s, char *ret, size_t size);
 
-/** A descriptor of that file in process @p pid, -1: none. @param dev major << 20 | minor */
-int ipc_find_fd(uint32_t pid, uint64_t ino, uint32_t dev);
-
-/** Path that descriptor @p fd of process @p pid stands for now, checked against @p name. */
-bool ipc_path(char *ret, size_t size, uint32_t pid, int fd, const char *name);
+/** Calls on files that have no entity of their own, since open. */
+uint64_t ipc_files_folded(const struct ipc_files *f);
 
 /** Descriptors that were sent and not received yet. */
 struct ipc_passes *ipc_passes_new(void);
 void ipc_passes_free(struct ipc_passes *p);
-int ipc_passes_tick(struct ipc_passes *p, struct collect *c, struct graph *g, struct err *e);
+int ipc_passes_read(struct ipc_passes *p, struct collect *c, struct err *e);
+/** Put what has arrived into the graph. */
+void ipc_passes_match(struct ipc_passes *p, struct collect *c, struct graph *g);
 /** Add the processes that it holds the numbers of to @p used. */
 void ipc_passes_mark(const struct ipc_passes *p, uint64_t *used);
 void ipc_passes_describe(const struct ipc_passes *p, struct graph *g);
@@ -58,5 +59,6 @@ struct ipc_state {
 	struct ipc_files *files;
 	struct ipc_watcher *watcher;
 	struct ipc_passes *passes;
+	VEC(struct ipc_sample) samples; /**< of one interval */
 	uint64_t targets_unknown; /**< copies of memory of a process that could not be found */
 };

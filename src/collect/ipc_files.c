@@ -15,10 +15,22 @@
 #include "ipc_probe.h"
 #include "objects.h"
 
-struct ipc_files {
-	struct idmap known;	/* by file and process: has an entity; the value says nothing */
-	struct idmap per_process; /* by pid and start time: how many of those */
+/* A file or FIFO that has an entity, for one process. */
+struct kept {
+	uint32_t name_hash; /* of the last component: another one means another file, or a new name */
+	bool has_path;
+	uint8_t tries;
 };
+
+struct ipc_files {
+	VEC(struct kept) kept;
+	struct idmap by_file;	  /* by file and process: number in kept */
+	struct idmap per_process; /* by pid and start time: how many of those */
+	uint64_t folded;	  /* calls on files without an entity of their own */
+};
+
+/* How often a path is looked for: whoever has the file open next may tell it. */
+#define PATH_TRIES 3
 
 struct ipc_files *ipc_files_new(void)
 {
@@ -29,9 +41,15 @@ void ipc_files_free(struct ipc_files *f)
 {
 	if (!f)
 		return;
-	idmap_done(&f->known);
+	vec_done(&f->kept);
+	idmap_done(&f->by_file);
 	idmap_done(&f->per_process);
 	free(f);
+}
+
+uint64_t ipc_files_folded(const struct ipc_files *f)
+{
+	return f->folded;
 }
 
 /* A name that was cut by the probe still has to be how the path's last part begins. */
@@ -52,7 +70,8 @@ static void cut_suffix(char *s, const char *suffix)
 		s[n - k] = '\0';
 }
 
-int ipc_find_fd(uint32_t pid, uint64_t ino, uint32_t dev)
+/* A descriptor of that file in a process, -1: none. */
+static int find_fd(uint32_t pid, uint64_t ino, uint32_t dev)
 {
 	char dir[64];
 	struct dirent *de;
@@ -69,7 +88,8 @@ int ipc_find_fd(uint32_t pid, uint64_t ino, uint32_t dev)
 	return -1;
 }
 
-bool ipc_path(char *ret, size_t size, uint32_t pid, int fd, const char *name)
+/* Path that a descriptor stands for now, checked against the name that the probe saw. */
+static bool read_path(char *ret, size_t size, uint32_t pid, int fd, const char *name)
 {
 	char link[64], path[PATH_MAX];
 	ssize_t n;
@@ -89,47 +109,63 @@ bool ipc_path(char *ret, size_t size, uint32_t pid, int fd, const char *name)
 	return true;
 }
 
-/* Whether the file has, or may have, an entity of its own for this process. */
-static bool is_kept(struct ipc_files *f, const struct ipc_sample *s, uint64_t owner_start_ns, bool *ret_new)
+/* The file, as this process uses it; NULL: it has none of its own, nor may it. */
+static struct kept *kept_of(struct ipc_files *f, const struct ipc_sample *s)
 {
-	uint64_t owner = hash_bytes(&owner_start_ns, sizeof(owner_start_ns), s->v.task.tgid);
+	uint64_t start_ns = s->v.task.leader_start_ns;
+	uint64_t owner = hash_bytes(&start_ns, sizeof(start_ns), s->v.task.tgid);
 	uint64_t where = owner ^ (uint64_t)s->key.space << 32;
-	uint32_t n;
+	uint32_t i, n;
 
-	*ret_new = false;
 	if (s->key.flags & IPC_FOLDED)
-		return false;
-	if (idmap_get(&f->known, s->key.id, where) != IDMAP_NONE)
-		return true;
+		return NULL;
+	i = idmap_get(&f->by_file, s->key.id, where);
+	if (i != IDMAP_NONE)
+		return &f->kept.v[i];
 	n = idmap_get(&f->per_process, owner, 0);
 	n = n == IDMAP_NONE ? 0 : n;
-	if (n >= IPC_FILES_PER_PROCESS || f->known.n >= IPC_FILES)
-		return false;
-	idmap_put(&f->known, s->key.id, where, 0);
+	if (n >= IPC_FILES_PER_PROCESS || f->kept.n >= IPC_FILES)
+		return NULL;
+	idmap_put(&f->by_file, s->key.id, where, (uint32_t)f->kept.n);
 	idmap_put(&f->per_process, owner, 0, n + 1);
-	*ret_new = true;
+	return vec_add(&f->kept);
+}
+
+bool ipc_name(struct ipc_files *f, const struct ipc_sample *s, char *ret, size_t size)
+{
+	uint32_t hash = (uint32_t)hash_bytes(s->v.name, strnlen(s->v.name, IPC_NAME_BYTES), 1);
+	struct kept *k = kept_of(f, s);
+	int fd = s->v.fd;
+
+	if (!k || !s->v.name[0])
+		return false;
+	if (k->name_hash != hash)
+		*k = (struct kept){.name_hash = hash};
+	if (k->has_path || k->tries >= PATH_TRIES)
+		return false;
+	k->tries++;
+	/* io_uring names no descriptor. */
+	if (fd < 0)
+		fd = find_fd(s->v.task.tgid, s->key.id, s->key.space);
+	k->has_path = read_path(ret, size, s->v.task.tgid, fd, s->v.name);
+	if (!k->has_path)
+		snprintf(ret, size, "%.*s", IPC_NAME_BYTES, s->v.name);
 	return true;
 }
 
-uint32_t ipc_file_node(struct ipc_files *f, struct graph *g, const struct ipc_sample *s,
-		       uint64_t owner_start_ns)
+uint32_t ipc_file_node(struct ipc_files *f, struct graph *g, const struct ipc_sample *s)
 {
 	char path[PATH_MAX];
 	struct node *n;
-	bool is_new;
-	int fd;
 
-	if (!is_kept(f, s, owner_start_ns, &is_new))
+	if (!kept_of(f, s)) {
+		f->folded += s->v.calls;
 		return object_file(g, 0, 0)->index;
+	}
 	n = object_file(g, s->key.id, s->key.space);
 	SET(file, n, size_bytes, s->v.extra);
-	if (!is_new)
-		return n->index;
-	/* io_uring names no descriptor. */
-	fd = s->v.fd >= 0 ? s->v.fd : ipc_find_fd(s->v.task.tgid, s->key.id, s->key.space);
-	if (ipc_path(path, sizeof(path), s->v.task.tgid, fd, s->v.name))
+	/* A bare name is better than none, and no more. */
+	if (ipc_name(f, s, path, sizeof(path)) && (path[0] == '/' || !HAS(file, n, path)))
 		SET(file, n, path, graph_str(g, path));
-	else if (!HAS(file, n, path) && s->v.name[0])
-		SET(file, n, path, graph_str(g, s->v.name));
 	return n->index;
 }

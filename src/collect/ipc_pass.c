@@ -180,22 +180,30 @@ static bool match(struct pairing *x, struct ipc_passes *p, const struct ipc_pass
 
 static int on_passed(void *ctx, const struct ipc_passed *ev)
 {
-	struct pairing *x = ctx;
-	struct collect *c = x->c;
+	struct collect *c = ctx;
 	struct ipc_passes *p = c->ipc->passes;
 	uint32_t proc = procs_get(&c->procs, ev->task.tgid, ev->task.leader_start_ns);
 
 	procs_set_name(&c->procs, proc, ev->task.tid, ev->comm);
-	if (ev->how == IPC_PASS_SENT) {
+	if (ev->how == IPC_PASS_SENT)
 		vec_push(&p->sent, ((struct sent){.ev = *ev, .proc = proc}));
-	} else if (ev->how == IPC_PASS_RECEIVED) {
+	else
 		vec_push(&p->received, *ev);
-	} else {
-		uint32_t owner = procs_get(&c->procs, ev->owner.tgid, ev->owner.leader_start_ns);
-
-		pass_edge(x, owner, proc, ev, "pidfd_getfd");
-	}
 	return 0;
+}
+
+int ipc_passes_read(struct ipc_passes *p, struct collect *c, struct err *e)
+{
+	return ipc_probe_passed(c->ipc_probe, on_passed, c, e);
+}
+
+static bool take(struct pairing *x, const struct ipc_passed *ev)
+{
+	struct procs *p = &x->c->procs;
+	uint32_t owner = procs_get(p, ev->owner.tgid, ev->owner.leader_start_ns);
+
+	pass_edge(x, owner, procs_get(p, ev->task.tgid, ev->task.leader_start_ns), ev, "pidfd_getfd");
+	return true;
 }
 
 static void match_all(struct pairing *x, struct ipc_passes *p)
@@ -206,7 +214,7 @@ static void match_all(struct pairing *x, struct ipc_passes *p)
 	for (size_t i = 0; i < p->received.n; i++) {
 		struct ipc_passed ev = p->received.v[i];
 
-		if (match(x, p, &ev))
+		if (ev.how == IPC_PASS_TAKEN ? take(x, &ev) : match(x, p, &ev))
 			continue;
 		if (ev.time_ns + RECEIVED_KEPT_NS < now)
 			p->unmatched++;
@@ -234,16 +242,12 @@ static void forget_old(struct ipc_passes *p)
 	p->sent.n = kept;
 }
 
-int ipc_passes_tick(struct ipc_passes *p, struct collect *c, struct graph *g, struct err *e)
+void ipc_passes_match(struct ipc_passes *p, struct collect *c, struct graph *g)
 {
 	struct pairing x = {c, g, realtime_offset_ns()};
-	int rc = ipc_probe_passed(c->ipc_probe, on_passed, &x, e);
 
-	if (rc)
-		return rc;
 	match_all(&x, p);
 	forget_old(p);
-	return 0;
 }
 
 void ipc_passes_mark(const struct ipc_passes *p, uint64_t *used)

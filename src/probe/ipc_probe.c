@@ -29,6 +29,7 @@ struct ipc_probe {
 	void *passed_ctx;
 	int passed_rc;
 	uint32_t max_moved, max_files;
+	bool fixed_size; /* they were asked for */
 	unsigned watched;
 };
 
@@ -145,6 +146,23 @@ static enum ipc_uring_form uring_form(void)
 	return form;
 }
 
+/* Since v6.1 (fac8bd4ca6b9) elements can be made when needed, in any context: only then is room cheap. */
+static void make_sparse(struct ipc_probe *p, struct bpf_object *obj)
+{
+	static const char *const outer[] = {"moved", "files"};
+	static const char *const inner[] = {"moved_0", "moved_1", "files_0", "files_1"};
+
+	for (size_t i = 0; i < sizeof(outer) / sizeof(outer[0]); i++)
+		bpf_map__set_map_flags(bpf_map__inner_map(bpf_object__find_map_by_name(obj, outer[i])),
+				       BPF_F_NO_PREALLOC);
+	for (size_t i = 0; i < sizeof(inner) / sizeof(inner[0]); i++)
+		bpf_map__set_map_flags(bpf_object__find_map_by_name(obj, inner[i]), BPF_F_NO_PREALLOC);
+	if (p->fixed_size)
+		return;
+	p->max_moved = 16384;
+	p->max_files = 16384;
+}
+
 static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, struct err *e)
 {
 	struct ipc_probe *p = ctx;
@@ -155,6 +173,8 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	ipc_calls_fill((uint16_t *)r->call_actions);
 	r->uring_form = p->uring_form = uring_form();
 	size_map(obj, "events", 1 << 17);
+	if (libbpf_find_vmlinux_btf_id("bpf_mem_alloc_init", BPF_TRACE_FENTRY) > 0)
+		make_sparse(p, obj);
 	size_map(obj, "moved_0", p->max_moved);
 	size_map(obj, "moved_1", p->max_moved);
 	size_map(obj, "files_0", p->max_files);
@@ -171,6 +191,7 @@ int ipc_probe_open(struct ipc_probe **ret, const struct probe_options *o, struct
 	size_t size;
 	int rc;
 
+	p->fixed_size = o && o->max_flows;
 	p->max_moved = o && o->max_flows ? o->max_flows : 3072;
 	p->max_files = o && o->max_flows ? o->max_flows : 1536;
 	elf = ipc__elf_bytes(&size);

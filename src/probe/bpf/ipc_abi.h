@@ -99,8 +99,8 @@ struct ipc_value {
 	__u64 first_ns, last_ns;
 	__u64 extra; /**< pipes: buffers of one page; files: size; sockets: cookie, 0: none yet */
 	struct task_ident task;
-	__s32 fd; /**< descriptor of the last call that made this entry, -1: none */
-	__u32 pad;
+	__s32 fd;   /**< descriptor of the call that made this entry, -1: none */
+	__u32 tick; /**< of the kernel's timer, when last_ns was set: it may be less by one tick */
 	char comm[TASK_COMM_BYTES];
 	char name[IPC_NAME_BYTES]; /**< last component of the path, name of a queue; may be cut */
 };

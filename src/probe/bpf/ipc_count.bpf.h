@@ -63,6 +63,17 @@ struct moving {
 	u32 flags;
 };
 
+/* The clock costs as much as all the rest: it is read once a timer tick for each entry. */
+static __always_inline void touch(struct ipc_value *v)
+{
+	u32 tick = bpf_jiffies64();
+
+	if (v->tick == tick)
+		return;
+	v->tick = tick;
+	v->last_ns = bpf_ktime_get_boot_ns();
+}
+
 static __always_inline void rest_add(const struct moving *m)
 {
 	u32 key = m->object.kind * IPC_DIRS + m->dir;
@@ -98,7 +109,7 @@ static __always_inline bool moved_count(void *map, const struct ipc_key *k, cons
 		return false;
 	__sync_fetch_and_add(&v->bytes, m->bytes);
 	__sync_fetch_and_add(&v->calls, m->calls);
-	v->last_ns = bpf_ktime_get_boot_ns();
+	touch(v);
 	return true;
 }
 
@@ -112,13 +123,9 @@ static __always_inline void moved_add(const struct moving *m, const bool fast)
 		.dir = m->dir,
 		.flags = m->flags,
 	};
-	bool is_file = k.kind == IPC_FILE;
 	u32 zero = 0;
 	void *map;
 
-	map = is_file ? bpf_map_lookup_elem(&files, &zero) : bpf_map_lookup_elem(&moved, &zero);
-	if (!map)
-		return;
 	if (fast) {
 		k.start_ns = bpf_get_current_task_btf()->start_boottime;
 	} else {
@@ -127,16 +134,15 @@ static __always_inline void moved_add(const struct moving *m, const bool fast)
 		k.start_ns = BPF_CORE_READ(t, start_boottime);
 	}
 	health_count(HEALTH_EMITTED);
-	if (moved_count(map, &k, m) || !moved_new(map, &k, m))
-		return;
-	if (!is_file) {
-		rest_add(m);
-		return;
+	if (k.kind == IPC_FILE) {
+		map = bpf_map_lookup_elem(&files, &zero);
+		if (map && (moved_count(map, &k, m) || !moved_new(map, &k, m)))
+			return;
+		/* All further files of this thread together: they are few entries, so these find room. */
+		k.id = 0;
+		k.space = 0;
+		k.flags |= IPC_FOLDED;
 	}
-	/* All further files of this thread together: they are few entries, so these find room. */
-	k.id = 0;
-	k.space = 0;
-	k.flags |= IPC_FOLDED;
 	map = bpf_map_lookup_elem(&moved, &zero);
 	if (map && !moved_count(map, &k, m) && moved_new(map, &k, m))
 		rest_add(m);

@@ -54,6 +54,7 @@ static __always_inline struct file *file_of_fd(u32 fd, const bool fast)
 	struct task_struct___files *t;
 	struct file *file = NULL;
 	struct fdtable *fdt;
+	void *slot;
 	u32 max;
 
 	if (fast) {
@@ -66,7 +67,12 @@ static __always_inline struct file *file_of_fd(u32 fd, const bool fast)
 	max = F_READ(fast, fdt, max_fds);
 	if (fd >= max)
 		return NULL;
-	bpf_probe_read_kernel(&file, sizeof(file), F_READ(fast, fdt, fd) + fd);
+	slot = (void *)(F_READ(fast, fdt, fd) + fd);
+	/* Any type that begins with a pointer lets a plain load read one. */
+	if (fast)
+		file = (void *)F_CAST(true, slot, hlist_node)->next;
+	else
+		bpf_probe_read_kernel(&file, sizeof(file), slot);
 	return file ? F_CAST(fast, file, file) : NULL;
 }
 
