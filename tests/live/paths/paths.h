@@ -37,7 +37,8 @@ struct object {
 	uint64_t dev;  /**< FIFO and file: st_dev */
 	uint64_t id;   /**< inode number; eventfd: its id; System V: identifier */
 	uint64_t ns;   /**< queues and semaphores: inode number of the IPC namespace */
-	char path[96]; /**< one of its names, or empty */
+	unsigned phase; /**< empty in between: who was there before gave nothing to who came after */
+	char path[96];	/**< one of its names, or empty */
 };
 
 enum dir {
@@ -90,6 +91,8 @@ pid_t host_pid(void);
 void host_enter(struct tcase *c, int role);
 /** Index of the object behind a descriptor; the same one for all of its names. */
 int object_of(struct tcase *c, int fd);
+/** The same object, now that all that went in before was taken out. */
+int object_emptied(struct tcase *c, int object);
 int object_sysv(struct tcase *c, enum object_kind kind, int id);
 /** Note a call that returned @p bytes, 0 counts: a message may be empty. */
 void did(struct tcase *c, int object, enum dir dir, uint64_t bytes);
@@ -146,6 +149,7 @@ void pipe_brief_run(struct tcase *c);
 void pipe_newborn_run(struct tcase *c);
 void fifo_names_run(struct tcase *c);
 void fifo_turns_run(struct tcase *c);
+void pipe_handover_run(struct tcase *c);
 /** The second half of the exec case: what the program does after it was executed again. */
 void pipe_exec_continue(struct tcase *c, int role, int object, int fd);
 

@@ -258,3 +258,39 @@ void fifo_turns_run(struct tcase *c)
 	fifo_make(c, "fifo-turns", NULL);
 	PLAY(c, {"r", turns_reader}, {"w1", turns_writer}, {"w2", turns_writer});
 }
+
+/* A pipe that one pair of processes uses, and later another pair: the two never meet. */
+enum { HANDOVER_BYTES = 4000, HANDOVER_US = 1300000, PAIR = 2 };
+
+static void handover_writer(struct tcase *c, int role)
+{
+	bool is_second = role >= PAIR;
+
+	gate(c);
+	if (is_second)
+		step_wait(c, STEP_A);
+	put(c, is_second ? object_emptied(c, object) : object, end[1], HANDOVER_BYTES + role);
+}
+
+static void handover_reader(struct tcase *c, int role)
+{
+	bool is_second = role >= PAIR;
+
+	gate(c);
+	if (is_second)
+		step_wait(c, STEP_B);
+	take(c, is_second ? object_emptied(c, object) : object, end[0], HANDOVER_BYTES + role - 1,
+	     HANDOVER_BYTES * 2);
+	if (is_second)
+		return;
+	sleep_us(HANDOVER_US);
+	step_post(c, STEP_A);
+	step_post(c, STEP_B);
+}
+
+void pipe_handover_run(struct tcase *c)
+{
+	open_pipe(c);
+	PLAY(c, {"w1", handover_writer}, {"r1", handover_reader}, {"w2", handover_writer},
+	     {"r2", handover_reader});
+}

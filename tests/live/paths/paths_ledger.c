@@ -58,7 +58,8 @@ static uint64_t ipc_namespace(void)
 
 static bool object_same(const struct object *a, const struct object *b)
 {
-	return a->kind == b->kind && a->dev == b->dev && a->id == b->id && a->ns == b->ns;
+	return a->kind == b->kind && a->dev == b->dev && a->id == b->id && a->ns == b->ns &&
+	       a->phase == b->phase;
 }
 
 static int object_add(struct tcase *c, const struct object *o)
@@ -137,6 +138,14 @@ int object_of(struct tcase *c, int fd)
 		o.ns = ipc_namespace();
 	if (o.path[0] != '/')
 		o.path[0] = '\0';
+	return object_add(c, &o);
+}
+
+int object_emptied(struct tcase *c, int object)
+{
+	struct object o = ledger_of(c)->objects[object];
+
+	o.phase++;
 	return object_add(c, &o);
 }
 
