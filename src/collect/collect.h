@@ -4,6 +4,7 @@
 #include "graph.h"
 #include "procs.h"
 #include "probe.h"
+#include "wait_row.h"
 
 struct collect_options {
 	const uint32_t *pids; /**< [npids] record these and their descendants; 0: the whole host */
@@ -78,6 +79,15 @@ void collect_procs_emit(struct collect *c, struct graph *g);
 int collect_threads(struct collect *c, struct graph *g, bool last, struct err *e);
 /** What the threads waited for, and who woke them: of the reading that collect_threads() made. */
 int collect_waits(struct collect *c, struct graph *g);
+/**
+ * The newest waits of some length, in no order, once the last sample was taken.
+ *
+ * @param scratch a graph for what they refer to; texts in the rows live as long as it does
+ * @param cb return 0 to go on
+ * @return 0, -errno, or what @p cb returned
+ */
+int collect_segments(struct collect *c, struct graph *scratch,
+		     int (*cb)(void *ctx, const struct wait_row *row), void *ctx, struct err *e);
 struct waits *waits_new(void);
 void waits_free(struct waits *w);
 void collect_flows(struct collect *c, struct graph *g);

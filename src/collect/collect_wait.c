@@ -324,3 +324,63 @@ int collect_waits(struct collect *c, struct graph *g)
 	c->waits->looked = false;
 	return sched_probe_waits(c->sched_probe, on_wait, &x);
 }
+
+struct segments {
+	struct sampling x;
+	VEC(struct wait_row) rows;
+	VEC(uint32_t) objects; /* nodes, by row: ids are made once, when all are there */
+};
+
+static const char *segment_waker(const struct wait_segment *s)
+{
+	if (s->waker_class == WAKER_NONE)
+		return NULL;
+	return s->waker_class == WAKER_THREAD ? "thread" : kind_of_interrupt(s->cause, s->waker_class);
+}
+
+static bool is_selected(struct collect *c, const struct wait_segment *s)
+{
+	const struct task_ident *t = sched_probe_find(c->sched_probe, s->tid, s->start_ns);
+
+	if (!t)
+		return c->procs.select_all;
+	return c->procs.v.v[procs_get(&c->procs, t->tgid, t->leader_start_ns)].selected;
+}
+
+static int on_segment(void *ctx, const struct wait_segment *s)
+{
+	struct segments *x = ctx;
+	struct wait_on on = {.a = s->a, .b = s->b, .cause = s->cause, .kind = s->kind};
+	struct wait_row row = {
+		.out_ns = s->out_ns,
+		.wake_ns = s->wake_ns,
+		.in_ns = s->in_ns,
+		.waiter_tid = s->tid,
+		.waiter_start_ns = s->start_ns - s->start_ns % START_STEP_NS,
+		.waker_tid = s->waker_tid,
+		.waker_start_ns = s->waker_start_ns - s->waker_start_ns % START_STEP_NS,
+		.waker = segment_waker(s),
+		.cause = cause_name(s->cause),
+	};
+
+	if (!is_selected(x->x.c, s))
+		return 0;
+	vec_push(&x->rows, row);
+	vec_push(&x->objects, wait_object_node(&x->x, &on));
+	return 0;
+}
+
+int collect_segments(struct collect *c, struct graph *scratch,
+		     int (*cb)(void *ctx, const struct wait_row *row), void *ctx, struct err *e)
+{
+	struct segments x = {.x = {c, scratch}};
+	int rc = c->sched_probe ? sched_probe_segments(c->sched_probe, on_segment, &x, e) : 0;
+
+	for (size_t i = 0; !rc && i < x.rows.n; i++) {
+		x.rows.v[i].object = graph_node_id(scratch, x.objects.v[i]);
+		rc = cb(ctx, &x.rows.v[i]);
+	}
+	vec_done(&x.rows);
+	vec_done(&x.objects);
+	return rc;
+}

@@ -348,13 +348,17 @@ static int entry_report(struct sched_probe *p, struct entry *en,
 	return cb(ctx, &s);
 }
 
-static const struct task_ident *find_task(void *ctx, uint32_t tid, uint64_t start_ns)
+const struct task_ident *sched_probe_find(const struct sched_probe *p, uint32_t tid, uint64_t start_ns)
 {
-	const struct sched_probe *p = ctx;
 	uint32_t i = p->index.v[slot_of(p, tid, start_ns)];
 	const struct task_ident *id = i ? &p->entries.v[i - 1].now.id : NULL;
 
 	return id && id->tgid ? id : NULL;
+}
+
+static const struct task_ident *find_task(void *ctx, uint32_t tid, uint64_t start_ns)
+{
+	return sched_probe_find(ctx, tid, start_ns);
 }
 
 const struct task_ident *sched_probe_task(const struct sched_probe *p, uint32_t tid)

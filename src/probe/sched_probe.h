@@ -84,6 +84,9 @@ int sched_probe_read(struct sched_probe *p, bool last,
 int sched_probe_waits(struct sched_probe *p, int (*cb)(void *ctx, const struct wait_sample *s),
 		      void *ctx);
 
+/** A thread that the last readings found; NULL: not known (any more). Valid until the next one. */
+const struct task_ident *sched_probe_find(const struct sched_probe *p, uint32_t tid, uint64_t start_ns);
+
 /** A live thread by its id alone; NULL: not known. Valid until the next reading. */
 const struct task_ident *sched_probe_task(const struct sched_probe *p, uint32_t tid);
 

@@ -1,12 +1,14 @@
 #!/bin/bash
 # test_guest.sh KERNEL_PACKAGE - under another kernel the same binary records the ground truth.
-# WITTY: the product; TRUTH: the program that makes known traffic; SHM: shares memory (tests/live).
+# WITTY: the product; TRUTH: the program that makes known traffic; SHM: shares memory;
+# WAITS: blocks in every way (tests/live).
 set -Eeuo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 pkg=${1:?usage: test_guest.sh KERNEL_PACKAGE}
 witty=$(readlink -f "${WITTY:?names the product}")
 truth=$(readlink -f "${TRUTH:?names the ground-truth program}")
 shm=$(readlink -f "${SHM:?names the program that shares memory}")
+waits=$(readlink -f "${WAITS:?names the program that waits}")
 checker=$(readlink -f "$here/../live/check_truth.py")
 
 [ "$(uname -m)" = x86_64 ] || { echo 'skip: the guest is x86-64, this host is not'; exit 77; }
@@ -16,7 +18,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 # What the guest's own /tmp, /run, /root and /var/tmp would hide is shared.
 shares=(-s "$tmp")
-for f in "$witty" "$truth" "$shm" "$checker"; do
+for f in "$witty" "$truth" "$shm" "$waits" "$checker"; do
     case $f in
         /tmp/* | /run/* | /root/* | /var/tmp/*) shares+=(-r "$(dirname "$f")") ;;
     esac
@@ -25,6 +27,6 @@ rc=0
 # shellcheck disable=SC2016 # for the shell in the guest
 "$here/run.sh" -k "$pkg" -c 2 -m 1024 -H -t 280 "${shares[@]}" -f "$here/record.guest" \
     -M veth -M unix_diag -M inet_diag -M tcp_diag -M udp_diag -M udmabuf -- \
-    sh -c '. $VMTEST/record.guest' sh "$witty" "$truth" "$checker" "$tmp" "$shm" || rc=$?
+    sh -c '. $VMTEST/record.guest' sh "$witty" "$truth" "$checker" "$tmp" "$shm" "$waits" || rc=$?
 [ "$rc" = 0 ] || echo "test_guest: failed on $pkg with status $rc"
 exit "$rc"
