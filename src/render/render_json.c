@@ -3,6 +3,7 @@
 
 #include "graph_meta.h"
 #include "render.h"
+#include "render_topology.h"
 #include "text.h"
 #include "value_json.h"
 
@@ -179,6 +180,17 @@ static void write_busy_threads(struct graph *g, const struct selection *s, struc
 	vec_done(&list.v);
 }
 
+static void write_topology(struct graph *g, const struct selection *s, struct json_writer *w)
+{
+	struct topology_view v = {.limit = s->limit, .focus = TOPO_NONE};
+	struct topology t;
+
+	topology_init(&t, g);
+	json_write_key(w, "topology");
+	render_topology_json(&t, &v, w);
+	topology_done(&t);
+}
+
 void render_report_json(struct graph *g, const struct selection *s, struct json_writer *w)
 {
 	struct selection hosts = {.type = &host_type}, processes = {.type = &process_type};
@@ -198,5 +210,6 @@ void render_report_json(struct graph *g, const struct selection *s, struct json_
 	render_wakes_json(g, s, w);
 	json_write_key(w, "busiest_threads");
 	write_busy_threads(g, s, w);
+	write_topology(g, s, w);
 	json_write_object_end(w);
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "render.h"
+#include "render_topology.h"
 #include "text.h"
 
 void text_bytes(struct strbuf *b, double v)
@@ -378,6 +379,16 @@ static void add_threads(struct graph *g, const struct selection *s, struct strbu
 	vec_done(&list.v);
 }
 
+static void add_topology(struct graph *g, const struct selection *s, struct strbuf *b)
+{
+	struct topology_view v = {.limit = s->limit, .focus = TOPO_NONE};
+	struct topology t;
+
+	topology_init(&t, g);
+	render_topology_section(&t, &v, b);
+	topology_done(&t);
+}
+
 void render_report_text(struct graph *g, const struct selection *s, struct strbuf *b)
 {
 	struct selection flows = {.limit = s->limit ? s->limit : 30};
@@ -387,6 +398,7 @@ void render_report_text(struct graph *g, const struct selection *s, struct strbu
 	add_about(g, b);
 	add_losses(g, b);
 	add_costs(g, b);
+	add_topology(g, s, b);
 	strbuf_add(b, "\nPROCESSES\n");
 	add_processes(g, b);
 	strbuf_add(b, "\nFLOWS between processes, largest first\n");
