@@ -74,6 +74,11 @@ static void add_mappers(struct graph *g, struct strbuf *b, const struct shared_o
 		strbuf_addf(b, "    +%zu more\n", o->mappers.n - most);
 }
 
+static double wakes_hz(const struct graph *g, const struct shared_wakes *w)
+{
+	return (double)w->wakeups * 1e9 / (double)g->meta.window_ns;
+}
+
 static void add_direction(struct graph *g, struct strbuf *b, const struct shared_object *o)
 {
 	vec_for(&o->wakes, w) {
@@ -81,7 +86,10 @@ static void add_direction(struct graph *g, struct strbuf *b, const struct shared
 		text_end(g, b, w->waker);
 		strbuf_add(b, " -> ");
 		text_end(g, b, w->waiter);
-		strbuf_addf(b, ": %" PRIu64 " wake-ups on words inside it, which had waited ", w->wakeups);
+		strbuf_addf(b, ": %" PRIu64 " wake-ups", w->wakeups);
+		if (g->meta.window_ns)
+			strbuf_addf(b, " (%.1f/s)", wakes_hz(g, w));
+		strbuf_add(b, " on words inside it, after waits of ");
 		text_time(b, (double)w->waited_ns);
 		strbuf_addc(b, '\n');
 	}
@@ -168,6 +176,11 @@ static void write_wakes(struct graph *g, const struct shared_wakes *k, struct js
 	json_write_u64(w, k->wakeups);
 	json_write_key(w, "waited_ns");
 	json_write_u64(w, k->waited_ns);
+	json_write_key(w, "rate_hz");
+	if (g->meta.window_ns)
+		json_write_f64(w, wakes_hz(g, k));
+	else
+		json_write_null(w);
 	json_write_object_end(w);
 }
 

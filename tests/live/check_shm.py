@@ -46,14 +46,14 @@ def differences(item, facts, by_proc):
     for f in facts:
         m = maps[f["pid"]]
         want = {"memory_bytes": f["bytes"] or None, "mode": f["mode"],
-                "resident_bytes": f["rss"] if len(facts) > 1 and f["kind"] != "dmabuf" else None}
+                "resident_bytes": f["rss"] if len(facts) > 1 and f["kind"] not in ("dmabuf", "device") else None}
         for key, value in want.items():
             if m[key] != value:
                 yield f"pid {f['pid']} {key}: {m[key]}, not {value}"
-        if entity["shm_size"] != f["size"]:
+        if (entity["shm_size"] or 0) != f["size"]:
             yield f"size {entity['shm_size']}, not {f['size']}"
         resident = None if by_proc and f["kind"] == "file" else f["resident"]
-        if f["resident"] >= 0 and f["kind"] != "dmabuf" and entity["resident_bytes"] != resident:
+        if f["resident"] >= 0 and f["kind"] not in ("dmabuf", "device") and entity["resident_bytes"] != resident:
             yield f"resident {entity['resident_bytes']}, not {resident}"
     if bool(entity["unlinked"]) != facts[0]["unlinked"]:
         yield f"unlinked {entity['unlinked']}, not {facts[0]['unlinked']}"

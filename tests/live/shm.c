@@ -95,6 +95,11 @@ void tell(const struct shm_fact *f)
 	json_text(name, sizeof(name), f->name);
 	if (f->fd >= 0 && fstat(f->fd, &st))
 		die("fstat");
+	/* A device is itself, whatever file leads to it. */
+	if (S_ISCHR(st.st_mode)) {
+		st.st_dev = st.st_rdev;
+		st.st_ino = 0;
+	}
 	n = snprintf(line, sizeof(line),
 		     "{\"case\":\"%s\",\"object\":\"%s%s\",\"kind\":\"%s\",\"name\":\"%s\",\"pid\":%d,"
 		     "\"mode\":\"%s\",\"bytes\":%zu,\"rss\":%ld,\"size\":%zu,\"resident\":%ld,"

@@ -579,6 +579,34 @@ static int ring(void)
 	return 0;
 }
 
+static void device_reader(struct shm_link *l)
+{
+	struct shm_fact f = {.kind = "device", .name = "/dev/mem", .mode = "r", .bytes = 2 * run.page,
+			     .fd = l->fd};
+
+	/* The firmware's code, which may be read also where all else is closed. */
+	f.at = mmap(NULL, f.bytes, PROT_READ, MAP_SHARED, l->fd, 0xf0000);
+	if (f.at == MAP_FAILED)
+		die("mmap");
+	f.at = NULL;
+	tell(&f);
+}
+
+static int device(void)
+{
+	struct shm_link a = {.fd = open("/dev/mem", O_RDONLY | O_CLOEXEC)}, b = a;
+	void *p = mmap(NULL, run.page, PROT_READ, MAP_SHARED, a.fd, 0xf0000);
+
+	if (a.fd < 0 || p == MAP_FAILED)
+		return 77;
+	munmap(p, run.page);
+	helper(device_reader, &a);
+	await(&a);
+	helper(device_reader, &b);
+	await(&b);
+	return 0;
+}
+
 #define HUGE_BYTES (2ul << 20)
 
 static bool has_huge_pages(void)
@@ -710,6 +738,7 @@ const struct shm_case shm_cases[] = {
 	{"threads", threads},
 	{"wakes", wakes},
 	{"ring", ring},
+	{"device", device},
 	{"huge_anonymous", huge_anonymous},
 	{"huge_memfd", huge_memfd},
 	{"huge_sysv", huge_sysv},

@@ -23,7 +23,7 @@ pid=''
 cleanup() {
 	[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null || true
 	[ -z "$had" ] || echo "$had" >"$huge"
-	rm -rf "$tmp" ${id:+/dev/shm/"$id"-* /dev/shm/sem."$id"-*}
+	rm -rf "$tmp" ${id:+/dev/shm/"$id"-* /dev/shm/sem."$id"-* "$disk/$id"-*}
 }
 trap cleanup EXIT
 
@@ -34,8 +34,9 @@ if [ -w "$huge" ]; then
 fi
 
 mkfifo "$tmp/in" "$tmp/out"
-mkdir -p "$tmp/disk"
-SHM_DISK=${SHM_DISK:-$tmp/disk} "$SHM" "$tmp/truth" "$@" <"$tmp/in" >"$tmp/out" &
+disk=${SHM_DISK:-$tmp/disk}
+mkdir -p "$disk"
+SHM_DISK=$disk "$SHM" "$tmp/truth" "$@" <"$tmp/in" >"$tmp/out" &
 pid=$!
 id=witty-shm-$pid
 exec 3>"$tmp/in"
