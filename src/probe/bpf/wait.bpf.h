@@ -143,7 +143,10 @@ static __always_inline void wait_on_fd(struct wait_on *w, struct task_struct *t,
 
 	if (!table || fd >= table->max_fds)
 		return;
-	bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
+	if (CAN_CAST)
+		file = (void *)CAST(table->fd + fd, llist_node)->next;
+	else
+		bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
 	if (!file)
 		return;
 	inode = LOAD(file, file, f_inode);

@@ -90,7 +90,11 @@ struct task_struct___sched {
 	struct sched_entity se;
 };
 
-/* Any type that is a number and nothing else. */
+/* Any type that begins with a pointer, and any that is a number: to load from an address. */
+struct llist_node {
+	struct llist_node *next;
+};
+
 struct seqcount {
 	unsigned int sequence;
 };
