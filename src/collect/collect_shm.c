@@ -13,9 +13,13 @@
 #include "shm_kind.h"
 #include "utf8.h"
 
-/* A look may cost one part in COST_SHARE of the time until the next one. */
+/*
+ * Looks may cost one part in COST_SHARE of the time, and COST_FREE at once, so that there are some in
+ * a short recording. Somewhat less than a second, so that a tick that comes early is not passed over.
+ */
 #define COST_SHARE  1000
-#define PAUSE_LEAST 1000000000ull
+#define COST_FREE   20000000ull
+#define PAUSE_LEAST 950000000ull
 #define PAUSE_MOST  60000000000ull
 
 /* Of one look; and objects of one recording. */
@@ -68,8 +72,8 @@ struct shm {
 	VEC(struct shm_use) uses;
 	VEC(struct shm_range) ranges;
 	uint64_t walk_until_ns; /* CPU time of this thread */
-	uint64_t next_ns; /* CLOCK_MONOTONIC of the next look */
-	uint64_t looks, cost_ns;
+	uint64_t start_ns, last_ns; /* CLOCK_MONOTONIC of the first and the last look */
+	uint64_t looks, cost_ns, last_cost_ns;
 	uint64_t not_listed; /* objects and mappers beyond the limits above, once a look */
 	uint64_t unreadable, failed;
 	uint64_t page_bytes;
@@ -391,6 +395,8 @@ static void set_facts(struct shm *s, struct graph *g, struct node *n, const stru
 {
 	bool limited = name->path && (name->kind == SHM_POSIX || name->kind == SHM_TMPFS ||
 				      name->kind == SHM_HUGETLB);
+	bool has_name = !shm_is_internal(&s->mounts, o->m.dev) && name->kind != SHM_DEVICE &&
+			name->kind != SHM_DMABUF && name->kind != SHM_OTHER;
 	uint64_t resident, room, used;
 	unsigned key;
 
@@ -409,7 +415,7 @@ static void set_facts(struct shm *s, struct graph *g, struct node *n, const stru
 		SET(shared_memory, n, fs_bytes, room);
 		SET(shared_memory, n, fs_used_bytes, used);
 	}
-	if (name->path && name->kind != SHM_DEVICE && o->m.size_bytes != MAP_UNKNOWN)
+	if (has_name && o->m.size_bytes != MAP_UNKNOWN)
 		SET(shared_memory, n, unlinked, !o->m.links);
 	if (name->kind == SHM_SYSV && sscanf(name->name, "SYSV%8x", &key) == 1)
 		SET(shared_memory, n, ipc_key, (int32_t)key);
@@ -522,21 +528,29 @@ static void look(struct collect *c, struct graph *g)
 				emit_object(c, g, o);
 }
 
+static bool is_time(const struct shm *s, uint64_t now)
+{
+	uint64_t since = now - s->last_ns;
+
+	if (!s->looks || since >= PAUSE_MOST)
+		return true;
+	return since >= PAUSE_LEAST &&
+	       s->cost_ns + s->last_cost_ns <= COST_FREE + (now - s->start_ns) / COST_SHARE;
+}
+
 void collect_shm(struct collect *c, struct graph *g, bool last)
 {
 	struct shm *s = c->shm;
-	uint64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID), now = now_ns(CLOCK_MONOTONIC), cost, pause;
+	uint64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID), now = now_ns(CLOCK_MONOTONIC), cost;
 
-	if (now < s->next_ns && !last)
+	if (!last && !is_time(s, now))
 		return;
 	look(c, g);
 	cost = now_ns(CLOCK_THREAD_CPUTIME_ID) - start;
-	pause = cost * COST_SHARE;
-	if (pause > PAUSE_MOST)
-		pause = PAUSE_MOST;
-	/* Somewhat less than a second, so that a tick that comes early is not passed over. */
-	s->next_ns = now + (pause > PAUSE_LEAST ? pause : PAUSE_LEAST) - PAUSE_LEAST / 20;
-	s->looks++;
+	if (!s->looks++)
+		s->start_ns = now;
+	s->last_ns = now;
+	s->last_cost_ns = cost;
 	s->cost_ns += cost;
 }
 
@@ -550,8 +564,8 @@ void collect_shm_describe(const struct collect *c, struct graph *g)
 				      "without mapping it"
 				    : NULL);
 	graph_add_status(g, "collector shm", "blind", NULL,
-			 "memory that is mapped and unmapped between two looks is not seen; a look costs at most "
-			 "a thousandth of the time to the next, which is 1 s to 60 s");
+			 "memory that is mapped and unmapped between two looks is not seen; looks are "
+			 "1 s to 60 s apart, so that they cost a thousandth of the time");
 	graph_add_loss(g, "collector shm", "not_listed", s->not_listed);
 	graph_add_loss(g, "collector shm", "failed_looks", s->failed);
 	graph_add_loss(g, "collector shm", "unreadable", s->unreadable);
