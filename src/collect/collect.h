@@ -75,6 +75,8 @@ void collect_close(struct collect *c);
 /* The parts, each in its file. */
 void collect_host(struct collect *c, struct graph *g);
 int collect_procs(struct collect *c, bool last, struct err *e);
+/** As struct procs' learn(), with the collection as context. */
+void collect_procs_learn(void *ctx);
 void collect_procs_emit(struct collect *c, struct graph *g);
 int collect_threads(struct collect *c, struct graph *g, bool last, struct err *e);
 /** What the threads waited for, and who woke them: of the reading that collect_threads() made. */
@@ -92,6 +94,8 @@ struct waits *waits_new(void);
 void waits_free(struct waits *w);
 void collect_flows(struct collect *c, struct graph *g);
 int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e);
+/** Learn of all sockets that are open now, and who holds them. */
+int collect_open_sockets(struct collect *c, struct err *e);
 int collect_ipc(struct collect *c, struct graph *g, struct err *e);
 void collect_ipc_describe(struct collect *c, struct graph *g);
 /** Add the processes that it holds the numbers of to @p used. */

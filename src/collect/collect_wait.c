@@ -6,6 +6,7 @@
 #include "cleanup.h"
 #include "collect.h"
 #include "flows.h"
+#include "ipc_probe.h"
 #include "objects.h"
 #include "proc_maps.h"
 #include "proc_probe.h"
@@ -239,6 +240,11 @@ static uint32_t numbered_object(struct graph *g, const struct wait_on *on)
 	return plain_object(g, kind_of_cause(on->cause), name)->index;
 }
 
+static uint32_t eventfd_generation(const struct collect *c, uint32_t id)
+{
+	return c->ipc_probe ? ipc_eventfd_generation(c->ipc_probe, id) : 0;
+}
+
 static uint32_t wait_object_node(struct sampling *x, const struct wait_on *on)
 {
 	switch (on->kind) {
@@ -257,7 +263,7 @@ static uint32_t wait_object_node(struct sampling *x, const struct wait_on *on)
 	case WAIT_ON_SYSV_SEM:
 		return object_sysv_sem(x->g, on->a, (uint32_t)on->b)->index;
 	case WAIT_ON_EVENTFD:
-		return object_eventfd(x->g, on->a, 0)->index;
+		return object_eventfd(x->g, on->a, eventfd_generation(x->c, (uint32_t)on->a))->index;
 	case WAIT_ON_FILE:
 		return object_file(x->g, on->a, (uint32_t)on->b)->index;
 	}

@@ -28,7 +28,7 @@ struct call {
 #define USER32_CS 0x23 /* 32-bit programs number their calls differently */
 static __always_inline void call_read(struct call *c, struct task_struct *t)
 {
-	struct pt_regs___x86 *r = (void *)bpf_task_pt_regs(t);
+	struct pt_regs___wait_x86 *r = (void *)bpf_task_pt_regs(t);
 
 	c->nr = (s32)r->orig_ax;
 	if ((u16)r->cs == USER32_CS)
@@ -42,7 +42,7 @@ static __always_inline void call_read(struct call *c, struct task_struct *t)
 #define PSR_32BIT 0x10
 static __always_inline void call_read(struct call *c, struct task_struct *t)
 {
-	struct pt_regs___arm64 *r = (void *)bpf_task_pt_regs(t);
+	struct pt_regs___wait_arm64 *r = (void *)bpf_task_pt_regs(t);
 
 	c->nr = r->syscallno;
 	if (r->pstate & PSR_32BIT)

@@ -60,7 +60,7 @@ struct eventfd_ctx {
 	int id; /* since v5.2 */
 };
 
-struct pt_regs___x86 {
+struct pt_regs___wait_x86 {
 	unsigned long r10;
 	unsigned long dx;
 	unsigned long si;
@@ -69,7 +69,7 @@ struct pt_regs___x86 {
 	unsigned long cs; /* narrower since v6.9 */
 };
 
-struct pt_regs___arm64 {
+struct pt_regs___wait_arm64 {
 	u64 regs[31];
 	u64 pstate;
 	u64 orig_x0;
