@@ -16,6 +16,9 @@
 #define FUTEX_WAITERS_BIT 0x80000000u /* linux/futex.h: the word then holds the owner's thread id */
 #define FUTEX_TID_BITS	  0x3fffffffu
 
+#define FUTEXES_KEPT 4096u /* shared words whose place is remembered */
+#define FILES_APART  2000u /* files with an entity of their own because they were waited for */
+
 /* What is kept between readings: names that cost something to find. */
 struct waits {
 	VEC(struct sock_facts) sockets; /* of the last look at the open files */
@@ -23,6 +26,7 @@ struct waits {
 	bool looked; /* in this reading */
 	VEC(char *) futexes; /* keys of shared words */
 	struct idmap futex_by_address;
+	struct idmap files; /* that have an entity of their own */
 };
 
 struct waits *waits_new(void)
@@ -30,13 +34,21 @@ struct waits *waits_new(void)
 	return mem_alloc(sizeof(struct waits));
 }
 
+static void futexes_clear(struct waits *w)
+{
+	vec_for(&w->futexes, text)
+		free(*text);
+	vec_clear(&w->futexes);
+	idmap_clear(&w->futex_by_address);
+}
+
 void waits_free(struct waits *w)
 {
 	if (!w)
 		return;
-	vec_for(&w->futexes, text)
-		free(*text);
+	futexes_clear(w);
 	vec_done(&w->futexes);
+	idmap_done(&w->files);
 	vec_done(&w->sockets);
 	idmap_done(&w->socket_by_ino);
 	idmap_done(&w->futex_by_address);
@@ -179,6 +191,9 @@ static const char *futex_key(struct collect *c, const struct wait_on *on, char *
 		return text;
 	i = idmap_get(&w->futex_by_address, on->a, pid);
 	if (i == IDMAP_NONE) {
+		/* Processes come and go: what is still used is soon found again. */
+		if (w->futexes.n >= FUTEXES_KEPT)
+			futexes_clear(w);
 		shared_place(pid, on->a, text, size);
 		i = (uint32_t)w->futexes.n;
 		idmap_put(&w->futex_by_address, on->a, pid, i);
@@ -233,11 +248,23 @@ static uint32_t numbered_object(struct graph *g, const struct wait_on *on)
 		break;
 	case WAIT_ON_LOST:
 		return plain_object(g, "other", "not kept: no room in the map")->index;
-	default:
-		snprintf(name, sizeof(name), "%u", (uint32_t)on->a);
-		return plain_object(g, kind_of_cause(on->cause), on->a ? name : NULL)->index;
+	default: /* a child: the waker is the one */
+		return plain_object(g, kind_of_cause(on->cause), NULL)->index;
 	}
 	return plain_object(g, kind_of_cause(on->cause), name)->index;
+}
+
+/* Whoever reads a source tree waits for thousands of files: those beyond a bound are one. */
+static uint32_t file_object(struct sampling *x, const struct wait_on *on)
+{
+	struct idmap *files = &x->c->waits->files;
+
+	if (idmap_get(files, on->a, on->b) == IDMAP_NONE) {
+		if (files->n >= FILES_APART)
+			return object_file(x->g, 0, 0)->index;
+		idmap_put(files, on->a, on->b, 0);
+	}
+	return object_file(x->g, on->a, (uint32_t)on->b)->index;
 }
 
 static uint32_t eventfd_generation(const struct collect *c, uint32_t id)
@@ -265,7 +292,7 @@ static uint32_t wait_object_node(struct sampling *x, const struct wait_on *on)
 	case WAIT_ON_EVENTFD:
 		return object_eventfd(x->g, on->a, eventfd_generation(x->c, (uint32_t)on->a))->index;
 	case WAIT_ON_FILE:
-		return object_file(x->g, on->a, (uint32_t)on->b)->index;
+		return file_object(x, on);
 	}
 	return numbered_object(x->g, on);
 }
