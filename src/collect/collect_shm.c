@@ -39,6 +39,8 @@
 /* What is kept of an object for the whole recording: its name, which is part of its identity. */
 struct shm_name {
 	enum shm_kind kind;
+	uint32_t dev; /* as /proc shows it, with the number */
+	uint64_t ino;
 	char *name, *path, *fs_type, *source; /* all but the first: NULL when not known */
 };
 
@@ -331,6 +333,10 @@ static const struct shm_name *name_make(struct shm *s, const struct shm_object *
 	}
 	n = vec_add(&s->names);
 	n->kind = kind;
+	n->dev = o->m.dev;
+	n->ino = o->m.ino;
+	if (kind == SHM_FILE)
+		proc_maps_shown(&o->m, &n->dev, &n->ino);
 	n->name = object_name(kind, &o->m, internal, path);
 	if (path && !internal)
 		n->path = text_of(path, strlen(path));
@@ -425,14 +431,14 @@ static uint32_t object_node(struct shm *s, struct graph *g, const struct shm_obj
 			    const struct shm_name *name)
 {
 	bool device = name->kind == SHM_DEVICE && (S_ISCHR(o->m.mode) || S_ISBLK(o->m.mode));
-	uint32_t dev = device ? o->m.rdev : o->m.dev;
+	uint32_t dev = device ? o->m.rdev : name->dev;
 	struct node *n = graph_new_node(g, &shared_memory_type);
 	char text[24];
 
 	snprintf(text, sizeof(text), "%u:%u", dev >> 20, dev & 0xfffff);
 	SET(shared_memory, n, shm_name, graph_str(g, name->name));
 	/* A recording holds 63 bits. */
-	SET(shared_memory, n, inode, device ? 0 : o->m.ino & INT64_MAX);
+	SET(shared_memory, n, inode, device ? 0 : name->ino & INT64_MAX);
 	SET(shared_memory, n, dev, graph_str(g, text));
 	if (name->kind == SHM_SYSV && o->m.ipcns)
 		SET(shared_memory, n, ipcns, o->m.ipcns);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,6 +218,30 @@ int proc_maps_path(const struct proc_map *m, bool internal, char *buf, size_t si
 		n -= (ssize_t)mark;
 	buf[n] = '\0';
 	return (int)n;
+}
+
+void proc_maps_shown(const struct proc_map *m, uint32_t *ret_dev, uint64_t *ret_ino)
+{
+	CLEANUP_FREE char *line = NULL;
+	struct maps_line l;
+	struct statfs fs;
+	size_t cap = 0;
+	char path[96];
+
+	*ret_dev = m->dev;
+	*ret_ino = m->ino;
+	map_file_name(path, sizeof(path), m);
+	if (statfs(path, &fs) || fs.f_type != OVERLAYFS_SUPER_MAGIC)
+		return;
+	snprintf(path, sizeof(path), "/proc/%u/maps", m->tgid);
+	CLEANUP_FCLOSE FILE *f = fopen(path, "re");
+	while (f && getline(&line, &cap, f) > 0) {
+		if (!maps_line_parse(line, &l) || l.start != m->start)
+			continue;
+		*ret_dev = l.dev;
+		*ret_ino = l.ino;
+		return;
+	}
 }
 
 int proc_maps_space(const struct proc_map *m, uint64_t *ret_bytes, uint64_t *ret_used_bytes)

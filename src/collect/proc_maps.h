@@ -47,6 +47,13 @@ int proc_maps_list(uint32_t pid, uint64_t start_ns, int (*cb)(void *ctx, const s
 int proc_maps_path(const struct proc_map *m, bool internal, char *buf, size_t size);
 
 /**
+ * Device and inode as /proc/PID/maps shows them. The kernel maps the file that lies below an overlay,
+ * and since v6.8 /proc shows the overlay's: what else is known of addresses is told by these.
+ * Unless they are known to differ, they stay those of @p m.
+ */
+void proc_maps_shown(const struct proc_map *m, uint32_t *ret_dev, uint64_t *ret_ino);
+
+/**
  * Room of the file system behind a mapping; 0 bytes: without a limit.
  *
  * @return 0, or -errno

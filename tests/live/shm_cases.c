@@ -422,6 +422,36 @@ static int disk(void)
 	return 0;
 }
 
+/* The kernel maps the file below; the program, and /proc, name the overlay's. */
+static int overlay(void)
+{
+	struct shm_link l = {.name = "/mnt/above"};
+	struct shm_fact f = {.kind = "file", .name = l.name};
+	char *base, options[1024];
+
+	if (!run.disk)
+		return 77;
+	if (asprintf(&base, "%s/%s-overlay", run.disk, run.id) < 0)
+		die("memory");
+	snprintf(options, sizeof(options), "%s-l", base);
+	must(mkdir(options, 0700), "mkdir");
+	snprintf(options, sizeof(options), "%s-u", base);
+	must(mkdir(options, 0700), "mkdir");
+	snprintf(options, sizeof(options), "%s-w", base);
+	must(mkdir(options, 0700), "mkdir");
+	snprintf(options, sizeof(options), "lowerdir=%s-l,upperdir=%s-u,workdir=%s-w", base, base, base);
+	must(unshare(CLONE_NEWNS), "unshare");
+	must(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), "make mounts private");
+	/* Not every file system can lie below. */
+	if (mount("overlay", "/mnt", "overlay", 0, options))
+		return 77;
+	helper(disk_reader, &l);
+	own(&f, l.name);
+	done(&l);
+	await(&l);
+	return 0;
+}
+
 static void both_read(struct shm_link *l)
 {
 	struct shm_fact f = {.kind = "file", .name = l->name, .mode = "r", .bytes = 3 * run.page,
@@ -733,6 +763,7 @@ const struct shm_case shm_cases[] = {
 	{"dev_zero", dev_zero},
 	{"anonymous_alone", anonymous_alone},
 	{"disk", disk},
+	{"overlay", overlay},
 	{"disk_read_only", disk_read_only},
 	{"modes", modes},
 	{"threads", threads},
