@@ -24,8 +24,8 @@ void channels_add(struct channels *c, enum flow_kind kind, uint64_t id1, uint64_
 void channels_add_direct(struct channels *c, enum flow_kind kind, uint32_t from, uint32_t to,
 			 const struct moved *m);
 
-/** Add all to the round that has begun. */
-void channels_contribute(const struct channels *c, struct exchange *x);
+/** Add all to the round that has begun; what went through things that are empty is settled. */
+void channels_contribute(struct channels *c, struct exchange *x);
 
 /**
  * Settle and forget those that nothing went through since @p before_ns and that hold nothing; add

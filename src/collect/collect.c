@@ -78,6 +78,10 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	c->sweep_above = SWEEP_ABOVE;
 	rc = open_probes(c, e);
 	rc = rc ?: collect_procs(c, false, e);
+	if (c->proc_probe && o->npids) {
+		c->procs.learn = collect_procs_learn;
+		c->procs.learn_ctx = c;
+	}
 	for (size_t i = 0; !rc && i < o->npids; i++) {
 		if (procs_live(&c->procs, o->pids[i]) == IDMAP_NONE)
 			rc = err_msg(e, -ESRCH, "no process %u", o->pids[i]);

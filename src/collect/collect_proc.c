@@ -217,10 +217,12 @@ static int look_at_all(struct collect *c, struct err *e)
 	int rc = -ENOTSUP;
 
 	c->procs.looks++;
+	c->procs.learning = true;
 	if (c->proc_probe)
 		rc = proc_probe_tasks(c->proc_probe, on_task, c, e);
 	if (rc == -ENOTSUP)
 		rc = scan_proc(c, e);
+	c->procs.learning = false;
 	if (!rc)
 		end_missing(c);
 	return rc;
@@ -234,13 +236,33 @@ static uint64_t events_lost(struct collect *c)
 	return h.ring_full;
 }
 
+static int read_events(struct collect *c, struct err *e)
+{
+	int rc;
+
+	c->procs.learning = true;
+	rc = proc_probe_events(c->proc_probe, on_event, c, e);
+	c->procs.learning = false;
+	if (!rc)
+		procs_spread_selection(&c->procs);
+	return rc;
+}
+
+void collect_procs_learn(void *ctx)
+{
+	struct err e;
+
+	/* What fails here fails again, and is told, at the next interval. */
+	read_events(ctx, &e);
+}
+
 int collect_procs(struct collect *c, bool last, struct err *e)
 {
 	uint64_t lost = 0;
 	int rc = -ENOTSUP;
 
 	if (c->proc_probe) {
-		rc = proc_probe_events(c->proc_probe, on_event, c, e);
+		rc = read_events(c, e);
 		lost = events_lost(c);
 	}
 	/* A full look at the start, at the end, and when events were lost. */

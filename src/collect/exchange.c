@@ -185,12 +185,36 @@ static void add_received(const struct addition *a, uint32_t from, uint32_t to, c
 	y->estimated |= estimated;
 }
 
-static struct moved portion(const struct moved *m, uint64_t part, uint64_t whole)
+/* What each of several has of a whole: of the bytes, or of the calls where there are no bytes. */
+static uint64_t weight(const struct share *s, bool by_calls)
+{
+	return by_calls ? s->m.calls : s->m.bytes;
+}
+
+static uint64_t weights(const struct shares *s, bool by_calls)
+{
+	uint64_t sum = 0;
+
+	vec_for(&s->list, it)
+		sum += weight(it, by_calls);
+	return sum;
+}
+
+/* The part of @p all for those from @p before to @p before + @p own of @p whole: parts add up to all. */
+static uint64_t part(uint64_t all, uint64_t before, uint64_t own, uint64_t whole)
+{
+	unsigned __int128 to = (unsigned __int128)all * (before + own) + whole / 2;
+	unsigned __int128 from = (unsigned __int128)all * before + whole / 2;
+
+	return whole ? (uint64_t)(to / whole) - (uint64_t)(from / whole) : before ? 0 : all;
+}
+
+static struct moved portion(const struct moved *m, uint64_t before, uint64_t own, uint64_t whole)
 {
 	struct moved r = *m;
 
-	r.bytes = (uint64_t)((double)m->bytes * (double)part / (double)whole + 0.5);
-	r.calls = (uint64_t)((double)m->calls * (double)part / (double)whole + 0.5);
+	r.bytes = part(m->bytes, before, own, whole);
+	r.calls = part(m->calls, before, own, whole);
 	return r;
 }
 
@@ -198,17 +222,23 @@ static struct moved portion(const struct moved *m, uint64_t part, uint64_t whole
 static void split(const struct addition *a)
 {
 	const struct shares *sent = a->c->sent, *received = a->c->received;
-	uint64_t put = shares_bytes(sent), got = shares_bytes(received);
+	bool by_calls = !shares_bytes(sent) && !shares_bytes(received);
+	uint64_t put = weights(sent, by_calls), got = weights(received, by_calls);
 	bool estimated = sent->list.n > 1 && received->list.n > 1;
+	uint64_t put_before = 0, got_before;
 
-	vec_for(&sent->list, s)
+	vec_for(&sent->list, s) {
+		got_before = 0;
 		vec_for(&received->list, r) {
-			struct moved to = got ? portion(&s->m, r->m.bytes, got) : s->m;
-			struct moved in = put ? portion(&r->m, s->m.bytes, put) : r->m;
+			struct moved to = portion(&s->m, got_before, weight(r, by_calls), got);
+			struct moved in = portion(&r->m, put_before, weight(s, by_calls), put);
 
 			add_sent(a, s->proc, r->proc, &to);
 			add_received(a, s->proc, r->proc, &in, estimated);
+			got_before += weight(r, by_calls);
 		}
+		put_before += weight(s, by_calls);
+	}
 }
 
 void exchange_add(struct exchange *x, const struct crossing *c, bool for_good)

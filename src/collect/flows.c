@@ -40,8 +40,10 @@ struct link {
 	uint32_t from, to; /* numbers in known, NO: not on this host */
 	struct sock_facts at; /* of the end that was seen, for the address of the other */
 	uint8_t proto;
-	struct shares sent, received;
-	bool over; /* while sweeping */
+	struct shares sent, received; /* since nothing was under way */
+	uint64_t last_ns;	      /* last use before */
+	bool spread;		      /* parts of it are shared with other links */
+	bool over;		      /* while sweeping, and settling */
 };
 
 struct spliced {
@@ -74,6 +76,7 @@ static void links_clear(struct flows *f)
 	vec_for(&f->links, l) {
 		vec_clear(&l->sent.list);
 		vec_clear(&l->received.list);
+		l->spread = false;
 	}
 }
 
@@ -361,6 +364,7 @@ static void spread_unknown(struct flows *f, const struct half *h)
 
 	vec_for(&f->links, l)
 		if (l->to == h->self && l->sent.list.n) {
+			l->spread = true;
 			sum += shares_bytes(&l->sent);
 			n += l->sent.list.n;
 			last = l;
@@ -446,13 +450,42 @@ static void contribute(struct flows *f, const struct link *l, struct exchange *x
 	exchange_add(x, &c, for_good);
 }
 
+static uint64_t last_use(const struct link *l)
+{
+	uint64_t sent = shares_last_ns(&l->sent), received = shares_last_ns(&l->received);
+	uint64_t last = sent > received ? sent : received;
+
+	return last > l->last_ns ? last : l->last_ns;
+}
+
+/* All that was sent is received: what comes later is not of those that were here. */
+static bool is_drained(const struct link *l)
+{
+	uint64_t sent = shares_bytes(&l->sent);
+
+	return sent && sent == shares_bytes(&l->received) && !l->spread;
+}
+
 void flows_contribute(struct flows *f, struct exchange *x)
 {
 	f->want_holders = false;
 	add_waiting_spliced(f);
 	make_links(f);
-	vec_for(&f->links, l)
+	vec_for(&f->links, l) {
 		contribute(f, l, x, false);
+		l->over = is_drained(l);
+		if (l->over)
+			contribute(f, l, x, true);
+	}
+	vec_for(&f->halves, h)
+		if (h->link != NO && f->links.v[h->link].over)
+			vec_clear(&h->by.list);
+	vec_for(&f->links, l)
+		if (l->over) {
+			l->last_ns = last_use(l);
+			vec_clear(&l->sent.list);
+			vec_clear(&l->received.list);
+		}
 }
 
 bool flows_knows(const struct flows *f, const struct sock_facts *s)
@@ -507,7 +540,7 @@ static bool is_closed(const struct flows *f, uint32_t socket, uint64_t before_ns
  */
 static bool is_over(const struct flows *f, const struct link *l, uint64_t before_ns)
 {
-	if (shares_last_ns(&l->sent) >= before_ns || shares_last_ns(&l->received) >= before_ns)
+	if (last_use(l) >= before_ns)
 		return false;
 	if (l->from == NO || l->to == NO)
 		return !addr_is_loopback(&l->at, &l->at.remote) || is_closed(f, l->from == NO ? l->to : l->from, before_ns);
@@ -574,7 +607,7 @@ static void drop_links(struct flows *f, uint32_t *ret_moved)
 		struct link *l = &f->links.v[i];
 
 		ret_moved[i] = NO;
-		if (l->over || (!l->sent.list.n && !l->received.list.n)) {
+		if (l->over) {
 			link_done(l);
 			continue;
 		}

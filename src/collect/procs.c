@@ -29,6 +29,10 @@ uint32_t procs_get(struct procs *p, uint32_t pid, uint64_t start_ns)
 	uint64_t start = start_ns - start_ns % START_STEP_NS;
 	uint32_t i = idmap_get(&p->by_ident, pid, start);
 
+	if (i == IDMAP_NONE && p->learn && !p->learning) {
+		p->learn(p->learn_ctx);
+		i = idmap_get(&p->by_ident, pid, start);
+	}
 	if (i != IDMAP_NONE)
 		return i;
 	if (p->free.n) {

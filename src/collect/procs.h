@@ -37,6 +37,13 @@ struct procs {
 	uint64_t looks; /**< looks at all processes so far */
 	bool select_all;
 	bool redact;
+	/**
+	 * Called before a process that nobody announced is made: reads what began meanwhile, so that it
+	 * is known whose child it is. May be NULL.
+	 */
+	void (*learn)(void *ctx);
+	void *learn_ctx;
+	bool learning; /**< do not call it: it is under way */
 };
 
 void procs_init(struct procs *p, bool select_all, bool redact);

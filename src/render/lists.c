@@ -18,9 +18,9 @@ static int compare_flows(const void *a, const void *b, void *ctx)
 void flows_by_bytes(const struct graph *g, struct index_list *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	/* Without messages: its other end became known later, and it counts there. */
+	/* With nothing: its other end became known later, and it counts there. */
 	vec_for(&g->edges, d)
-		if ((*d)->type == &flow_type && !(HAS(flow, *d, messages) && !GET(flow, *d, messages)))
+		if ((*d)->type == &flow_type && !(HAS(flow, *d, messages) && !GET(flow, *d, messages) && !GET(flow, *d, bytes)))
 			vec_push(&ret->v, (*d)->index);
 	if (ret->v.n)
 		qsort_r(ret->v.v, ret->v.n, sizeof(uint32_t), compare_flows, (void *)g);
