@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -182,24 +183,42 @@ static int on_moved(void *ctx, const struct ipc_sample *s)
 	return 0;
 }
 
+static int by_time(const void *a, const void *b)
+{
+	const struct ipc_sample *x = a, *y = b;
+
+	return (x->v.last_ns > y->v.last_ns) - (x->v.last_ns < y->v.last_ns);
+}
+
 /*
  * All samples are taken before the events of processes: whoever moved something had begun before, so
- * that it is known by then whether it descends from one that is recorded.
+ * that it is known by then whether it descends from one that is recorded, and whose memory it copied.
  */
 static int sample(struct sampling *x, struct err *e)
 {
 	struct ipc_state *state = x->c->ipc;
+	bool looked = false;
 	int rc;
 
 	vec_clear(&state->samples);
 	rc = ipc_probe_read(x->c->ipc_probe, on_moved, state, e);
 	rc = rc ?: ipc_passes_read(state->passes, x->c, e);
-	if (!rc && !x->c->procs.select_all && x->c->ticks)
+	if (!rc && x->c->ticks)
 		rc = collect_procs(x->c, false, e);
 	if (rc)
 		return rc;
-	vec_for(&state->samples, s)
+	/* In order of time, so that the name that was seen last stays. */
+	qsort(state->samples.v, state->samples.n, sizeof(*state->samples.v), by_time);
+	vec_for(&state->samples, s) {
+		/* Whoever only splices out of a socket may be gone at the next look. */
+		if (s->key.kind == IPC_SOCKET && !looked && !flows_socket(x->c->flows, s->key.id)) {
+			looked = true;
+			rc = collect_open_sockets(x->c, e);
+		}
+		if (rc)
+			return rc;
 		add_moved(x, s);
+	}
 	return 0;
 }
 
