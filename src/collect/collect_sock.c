@@ -101,7 +101,7 @@ static int on_file(void *ctx, const struct proc_file *file)
 	return 0;
 }
 
-static int look_at_files(struct collect *c, struct err *e)
+int collect_open_sockets(struct collect *c, struct err *e)
 {
 	int rc = c->proc_probe ? proc_probe_files(c->proc_probe, PROC_FILES_SOCKETS, on_file, c, e) : 0;
 
@@ -127,7 +127,7 @@ int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e
 		return 0;
 	if (!c->ticks || last || c->sweeping || flows_want_holders(c->flows)) {
 		flows_look(c->flows);
-		rc = look_at_files(c, e);
+		rc = collect_open_sockets(c, e);
 	}
 	rc = rc ?: sock_probe_read(c->sock_probe, on_sample, &x, e);
 	rc = rc ?: sock_probe_events(c->sock_probe, on_tcp_event, &x, e);
