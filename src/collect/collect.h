@@ -77,6 +77,8 @@ void collect_host(struct collect *c, struct graph *g);
 int collect_procs(struct collect *c, bool last, struct err *e);
 /** As struct procs' learn(), with the collection as context. */
 void collect_procs_learn(void *ctx);
+/** Facts that cost a look at /proc, of processes that live long enough to be looked at. */
+void collect_procs_details(struct collect *c);
 void collect_procs_emit(struct collect *c, struct graph *g);
 int collect_threads(struct collect *c, struct graph *g, bool last, struct err *e);
 /** What the threads waited for, and who woke them: of the reading that collect_threads() made. */

@@ -9,6 +9,7 @@
 
 #include "cleanup.h"
 #include "collect.h"
+#include "proc_details.h"
 #include "proc_probe.h"
 
 #define END_UNKNOWN 1 /* ended between two looks: when exactly is not known */
@@ -108,6 +109,7 @@ static int on_event(void *ctx, const struct proc_event *ev)
 				p->cmdline = mem_strdup(from->cmdline);
 		}
 	} else if (ev->kind == PROC_EXEC) {
+		p->has_details = false;
 		procs_set_cmdline(&c->procs, i, ev->cmdline, ev->cmdline_bytes);
 		if (ev->flags & PROC_CMDLINE_CUT)
 			read_cmdline(c, i);
@@ -271,6 +273,16 @@ int collect_procs(struct collect *c, bool last, struct err *e)
 	c->lost_events = lost;
 	procs_spread_selection(&c->procs);
 	return rc;
+}
+
+void collect_procs_details(struct collect *c)
+{
+	vec_for(&c->procs.v, p) {
+		if (!p->pid || !p->selected || p->has_details)
+			continue;
+		proc_details_read(p, &c->unreadable);
+		p->dirty |= p->has_details;
+	}
 }
 
 void collect_procs_emit(struct collect *c, struct graph *g)

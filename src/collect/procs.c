@@ -14,10 +14,19 @@ void procs_init(struct procs *p, bool select_all, bool redact)
 	p->redact = redact;
 }
 
+static void forget(struct proc *x)
+{
+	free(x->cmdline);
+	free(x->exe);
+	free(x->cgroup);
+	free(x->environment);
+	memset(x, 0, sizeof(*x));
+}
+
 void procs_done(struct procs *p)
 {
 	vec_for(&p->v, it)
-		free(it->cmdline);
+		forget(it);
 	vec_done(&p->v);
 	vec_done(&p->free);
 	idmap_done(&p->by_ident);
@@ -67,8 +76,7 @@ void procs_sweep(struct procs *p, const uint64_t *used, uint64_t before_ns)
 		if (!x->pid)
 			continue;
 		if (is_forgotten(p, i, used, before_ns)) {
-			free(x->cmdline);
-			memset(x, 0, sizeof(*x));
+			forget(x);
 			vec_push(&p->free, i);
 			continue;
 		}
@@ -146,6 +154,12 @@ static void set_facts(struct graph *g, struct node *n, const struct proc *x)
 	SET(process, n, kthread, x->kthread);
 	if (x->cmdline)
 		SET(process, n, cmdline, graph_str(g, x->cmdline));
+	if (x->exe)
+		SET(process, n, exe, graph_str(g, x->exe));
+	if (x->cgroup)
+		SET(process, n, cgroup, graph_str(g, x->cgroup));
+	if (x->environment)
+		SET(process, n, environment, graph_str(g, x->environment));
 	if (x->has_ids) {
 		SET(process, n, uid, x->uid);
 		SET(process, n, threads, x->threads);

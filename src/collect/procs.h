@@ -15,12 +15,13 @@ struct proc {
 	uint64_t start_ns; /**< rounded down to START_STEP_NS */
 	char name[16];
 	char *cmdline; /**< blanks between arguments, secrets masked; NULL: not known */
+	char *exe, *cgroup, *environment; /**< as in the registry; NULL: not known */
 	uint32_t uid, nspid, netns, pidns, mntns, threads;
 	uint64_t rss_bytes;
 	uint64_t end_ns; /**< 0: alive */
 	int exit_status;
 	uint64_t look; /**< number of the last look at all processes that found it */
-	bool has_ids, has_namespaces, has_exit, kthread;
+	bool has_ids, has_namespaces, has_exit, has_details, kthread;
 	bool selected; /**< to be recorded for its own sake */
 	bool dirty;    /**< facts changed since the last interval */
 };

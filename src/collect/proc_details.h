@@ -1,0 +1,29 @@
+#pragma once
+
+#include "procs.h"
+
+/*
+ * What only /proc tells of a process: its program file, its control group, and those variables of its
+ * environment that say which part of a job it is. Read once while it is alive, and again after it runs
+ * another program.
+ */
+
+/** Read them, unless that was done; counts what could not be read. */
+void proc_details_read(struct proc *x, uint64_t *unreadable);
+
+/**
+ * Control group that names the container of a process, else that of the unified hierarchy, else the
+ * first one.
+ *
+ * @param text content of /proc/PID/cgroup
+ * @return a new string, NULL: none is named
+ */
+char *proc_details_cgroup(const char *text);
+
+/**
+ * The variables of @p environ that are kept, as a JSON object.
+ *
+ * @param environ NUL-separated, as /proc/PID/environ has them
+ * @return a new string, NULL: none of them is set
+ */
+char *proc_details_environment(const char *environ, size_t n);
