@@ -67,7 +67,7 @@ void topo_find_shape(const struct topo_traffic *traffic, struct topo_shape *ret)
 uint32_t topo_split_traffic(const struct topo_traffic *traffic, uint32_t *ret_part);
 
 /** More than greetings and tokens, between processes. */
-bool topo_carries_data(const struct topo_link *l);
+bool topo_carries_data(const struct topology *t, const struct topo_link *l);
 
 /** Uses an accelerator. */
 bool topo_has_device(const struct topology *t, uint32_t actor);

@@ -5,8 +5,8 @@
 #include "topology_parts.h"
 
 /* Below these a link is a token, a heartbeat or a greeting, and joins nobody. */
-#define TOKEN_BYTES 16
-#define LINK_BYTES  1024
+#define TOKEN_BYTES  16
+#define LINK_BYTES   1024 /* at all, and a second */
 /* A replica that uses less of a CPU than this is not what the host works for. */
 #define BUSY_SHARE 0.02
 
@@ -47,13 +47,14 @@ static void join(struct grouper *k, uint32_t a, uint32_t b)
 		k->up[a] = b;
 }
 
-bool topo_carries_data(const struct topo_link *l)
+bool topo_carries_data(const struct topology *t, const struct topo_link *l)
 {
 	if (!strcmp(l->kind, "device") || !strcmp(l->kind, "storage") || !strcmp(l->kind, "ipc"))
 		return false;
 	if (!l->measured)
 		return true;
-	return l->bytes >= LINK_BYTES && l->bytes > l->messages * TOKEN_BYTES;
+	return l->bytes >= LINK_BYTES && l->bytes > l->messages * TOKEN_BYTES &&
+	       (double)l->bytes >= LINK_BYTES * (double)t->window_ns / 1e9;
 }
 
 static bool same_program(const struct topo_actor *a, const struct topo_actor *b)
@@ -66,7 +67,7 @@ static bool joins(const struct topology *t, const struct topo_link *l)
 	const struct topo_actor *a = &t->actors.v[l->from], *b = &t->actors.v[l->to];
 
 	return same_program(a, b) && !topo_is_foreign(a) && !topo_is_foreign(b) && a->role != ROLE_LOADER &&
-	       b->role != ROLE_LOADER && topo_carries_data(l);
+	       b->role != ROLE_LOADER && topo_carries_data(t, l);
 }
 
 /* What a process exchanges data with. */
@@ -81,7 +82,7 @@ static void learn_company(const struct topology *t, struct company *list)
 	vec_for(&t->links, l) {
 		const struct topo_actor *a = &t->actors.v[l->from], *b = &t->actors.v[l->to];
 
-		if (a->kind != ACTOR_PROCESS || b->kind != ACTOR_PROCESS || !topo_carries_data(l))
+		if (a->kind != ACTOR_PROCESS || b->kind != ACTOR_PROCESS || !topo_carries_data(t, l))
 			continue;
 		if (a->parent == l->to) {
 			list[l->from].to_parent += l->measured ? l->bytes : 1;

@@ -21,6 +21,13 @@ static uint64_t hash_text(const char *s)
 
 MAP_DEFINE(label_map, const char *, uint32_t, hash_text, map_equal)
 
+MAP_DEFINE(pair_map, uint64_t, bool, hash_u64, map_equal)
+
+static uint64_t pair_of(uint32_t a, uint32_t b)
+{
+	return a < b ? (uint64_t)a << 32 | b : (uint64_t)b << 32 | a;
+}
+
 struct linker {
 	struct topology *t;
 	struct label_map ends;
@@ -199,43 +206,67 @@ static bool may_write(const struct graph *g, const struct shared_mapper *m)
 	return HAS(access, d, mode) && strchr(GET(access, d, mode), 'w');
 }
 
+/* Mapped, and read or written: pages that nobody touched are not resident. */
+static bool is_touched(const struct graph *g, const struct shared_mapper *m)
+{
+	const struct edge *d = g->edges.v[m->access];
+
+	return !HAS(access, d, resident_bytes) || GET(access, d, resident_bytes);
+}
+
 /* Of memory that one process may write and others may only read, the direction is plain. */
-static void add_one_writer(struct topology *t, const struct shared_object *o)
+static void add_one_writer(struct topology *t, const struct shared_object *o, const struct pair_map *proven)
 {
 	struct topo_link l = {.kind = "shared_memory", .from = TOPO_NONE};
 
 	vec_for(&o->mappers, m)
-		if (may_write(t->g, m))
+		if (may_write(t->g, m) && is_touched(t->g, m))
 			l.from = t->actor_of[m->process];
 	vec_for(&o->mappers, m) {
 		l.to = t->actor_of[m->process];
-		if (l.from != TOPO_NONE && l.to != TOPO_NONE && l.to != l.from)
+		if (l.from != TOPO_NONE && l.to != TOPO_NONE && l.to != l.from && is_touched(t->g, m) &&
+		    !pair_map_get(proven, pair_of(l.from, l.to)))
 			topo_put_link(t, &l);
 	}
 }
 
+static void add_proven(struct topology *t, const struct shared_object *o, struct pair_map *proven)
+{
+	vec_for(&o->wakes, w) {
+		struct topo_link l = {.kind = "shared_memory", .from = t->actor_of[w->waker],
+				      .to = t->actor_of[w->waiter], .messages = w->wakeups,
+				      .waited_ns = w->waited_ns};
+		bool is_new;
+
+		if (l.from == TOPO_NONE || l.to == TOPO_NONE)
+			continue;
+		topo_put_link(t, &l);
+		*pair_map_put(proven, pair_of(l.from, l.to), &is_new) = true;
+	}
+}
+
+static bool is_memory(const struct topology *t, const struct shared_object *o)
+{
+	const char *kind = topo_str(t->g->nodes.v[o->node], shared_memory_f_kind);
+
+	return shared_memory_is_path(o) && !(kind && !strcmp(kind, "device"));
+}
+
+/* Between two processes, wake-ups tell more than what they may do: the latter counts where there are none. */
 static void add_shared_memory(struct topology *t)
 {
+	struct pair_map proven = {0};
 	struct shared_objects all;
 
 	shared_memory_objects(t->g, &all);
-	vec_for(&all.v, o) {
-		const char *kind = topo_str(t->g->nodes.v[o->node], shared_memory_f_kind);
-
-		if (!shared_memory_is_path(o) || (kind && !strcmp(kind, "device")))
-			continue;
-		vec_for(&o->wakes, w) {
-			struct topo_link l = {.kind = "shared_memory", .from = t->actor_of[w->waker],
-					      .to = t->actor_of[w->waiter], .messages = w->wakeups,
-					      .waited_ns = w->waited_ns};
-
-			if (l.from != TOPO_NONE && l.to != TOPO_NONE)
-				topo_put_link(t, &l);
-		}
-		if (!o->wakes.n && o->writers == 1)
-			add_one_writer(t, o);
-	}
+	vec_for(&all.v, o)
+		if (is_memory(t, o))
+			add_proven(t, o, &proven);
+	vec_for(&all.v, o)
+		if (is_memory(t, o) && !o->wakes.n && o->writers == 1)
+			add_one_writer(t, o, &proven);
 	shared_memory_done(&all);
+	pair_map_done(&proven);
 }
 
 static int compare_links(const void *a, const void *b)

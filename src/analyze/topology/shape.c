@@ -8,7 +8,7 @@
 /* A link this much smaller than the largest of either end is greeting or control. */
 #define NOISE_SHARE 0.01
 /* Data goes one way when the other has less than this share: acknowledgements. */
-#define ONE_WAY_SHARE 0.05
+#define ONE_WAY_SHARE 0.005
 /* Weights within this ratio are one class. */
 #define CLASS_RATIO 1.4
 /* An all-reduce moves as much over each of its edges; a recording may cut the last round off. */
@@ -602,12 +602,29 @@ static bool shape_of_all(struct shaper *s)
 	return true;
 }
 
-/* Two sides, each of one joined to each of the other. The side that accepts connections serves. */
+/* The side that never sends first is asked, and serves. @return 0, 1, or 2: not known */
+static size_t side_asked(const struct shaper *s, const uint8_t *side)
+{
+	size_t first[2] = {0};
+
+	for (uint32_t i = 0; i < s->n; i++)
+		for (uint32_t j = 0; j < i; j++) {
+			uint32_t a = at(s, i, j) > 0 ? first_sender(s, i, j) : NOBODY;
+
+			if (a != NOBODY)
+				first[side[a]]++;
+		}
+	if (first[0] == s->edges)
+		return 1;
+	return first[1] == s->edges ? 0 : 2;
+}
+
+/* Two sides, each of one joined to each of the other. */
 static bool shape_of_sides(struct shaper *s)
 {
 	uint8_t *side = mem_alloc(s->n);
-	size_t sizes[2] = {0}, listens[2] = {0}, serving;
-	bool ok = true;
+	size_t sizes[2] = {0}, listens[2] = {0}, serving, asked;
+	bool ok = true, known = false;
 
 	for (uint32_t i = 0; i < s->n; i++)
 		side[i] = i && at(s, 0, i) > 0;
@@ -617,15 +634,21 @@ static bool shape_of_sides(struct shaper *s)
 		for (uint32_t j = 0; j < i; j++)
 			ok = ok && (at(s, i, j) > 0) == (side[i] != side[j]);
 	}
-	serving = sizes[1] < sizes[0];
-	for (size_t k = 0; k < 2; k++)
-		if (listens[k] == sizes[k] && !listens[1 - k])
-			serving = k;
+	asked = side_asked(s, side);
+	serving = asked < 2 ? asked : sizes[1] < sizes[0];
+	known = asked < 2;
+	for (size_t k = 0; k < 2; k++) {
+		if (listens[k] != sizes[k] || listens[1 - k])
+			continue;
+		serving = k;
+		known = true;
+	}
 	ok = ok && sizes[0] >= 2 && sizes[1] >= 2 && !one_way_edges(s);
-	if (ok && (sizes[0] != sizes[1] || listens[0] != listens[1])) {
+	if (ok && (sizes[0] != sizes[1] || known)) {
 		for (size_t i = 0; i < s->n; i++)
 			side[i] = side[i] == serving;
-		claim(s, SHAPE_SERVERS, listens[serving] == sizes[serving] && !listens[1 - serving] ? 90 : 75);
+		claim(s, SHAPE_SERVERS, known ? 85 : 65);
+		s->ret->also = known ? NULL : "which side serves is not certain: the smaller one is taken";
 		put_sides(s, side);
 	}
 	free(side);

@@ -61,7 +61,7 @@ static void fill(const struct topology *t, const struct topo_group *gr, uint32_t
 			const struct topo_actor *to = &t->actors.v[l[k].to];
 
 			if (to->group != group ||
-			    !topo_carries_data(&l[k]))
+			    !topo_carries_data(t, &l[k]))
 				continue;
 			add_link(m, unknown, i * m->n + to->rank, &l[k]);
 			some |= !l[k].measured;
