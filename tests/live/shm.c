@@ -86,6 +86,25 @@ static long resident_bytes(const struct shm_fact *f)
 	return sum;
 }
 
+static void shown_identity(const void *at, struct stat *st)
+{
+	unsigned long start;
+	unsigned dev[2];
+	unsigned long long ino;
+	char line[4096];
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%*x %*s %*x %x:%x %llu", &start, &dev[0], &dev[1], &ino) != 4 ||
+		    start != (unsigned long)at)
+			continue;
+		st->st_dev = makedev(dev[0], dev[1]);
+		st->st_ino = ino;
+	}
+	if (f)
+		fclose(f);
+}
+
 void tell(const struct shm_fact *f)
 {
 	char name[1024], line[2048];
@@ -95,6 +114,8 @@ void tell(const struct shm_fact *f)
 	json_text(name, sizeof(name), f->name);
 	if (f->fd >= 0 && fstat(f->fd, &st))
 		die("fstat");
+	if (f->overlaid)
+		shown_identity(f->at, &st);
 	/* A device is itself, whatever file leads to it. */
 	if (S_ISCHR(st.st_mode)) {
 		st.st_dev = st.st_rdev;

@@ -30,6 +30,7 @@ struct shm_fact {
 	size_t room; /**< of its file system, which holds nothing else; 0: not known */
 	bool absent; /**< must not be listed */
 	bool unlinked;
+	bool overlaid; /**< before v6.8 /proc shows the file below: device and inode are what it shows */
 };
 
 /** The other end of a helper. */

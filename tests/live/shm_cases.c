@@ -396,7 +396,7 @@ static int anonymous_alone(void)
 
 static void disk_reader(struct shm_link *l)
 {
-	struct shm_fact f = {.kind = "file", .name = l->name};
+	struct shm_fact f = {.kind = "file", .name = l->name, .overlaid = l->id};
 
 	read_other(l, &f);
 }
@@ -425,8 +425,8 @@ static int disk(void)
 /* The kernel maps the file below; the program, and /proc, name the overlay's. */
 static int overlay(void)
 {
-	struct shm_link l = {.name = "/mnt/above"};
-	struct shm_fact f = {.kind = "file", .name = l.name};
+	struct shm_link l = {.name = "/mnt/above", .id = true};
+	struct shm_fact f = {.kind = "file", .name = l.name, .overlaid = true};
 	char *base, options[1024];
 
 	if (!run.disk)
