@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cleanup.h"
 #include "clock.h"
@@ -15,7 +16,9 @@
 /* While calls are watched there is no hurry to find out that they need not be. */
 #define LOOK_EVERY_NS (10 * NS_PER_SEC)
 /* A look may not take more of the time than one part in this many. */
-#define LOOK_SHARE 500
+#define LOOK_SHARE 200
+/* Queues and semaphores of System V that nobody used for so long do not count. */
+#define SYSV_IDLE_S 60
 
 struct ipc_watcher {
 	unsigned watched; /* enum ipc_watch */
@@ -71,13 +74,36 @@ static int on_file(void *ctx, const struct proc_file *f)
 	return (l->found & l->enough) == l->enough;
 }
 
-/* Each file starts with a line of titles. */
-static bool has_sysv(const char *path)
+/* Whether one of the last @times columns, in seconds since 1970, is of late. */
+static bool is_recent(char *line, int times, time_t now)
+{
+	for (int i = 0; i < times; i++) {
+		char *last = strrchr(line, ' ');
+
+		if (!last)
+			return false;
+		if (strtoll(last, NULL, 10) >= now - SYSV_IDLE_S)
+			return true;
+		*last = '\0';
+		while (last > line && last[-1] == ' ')
+			*--last = '\0';
+	}
+	return false;
+}
+
+/* Queues and semaphores outlive those who forgot them. The file starts with a line of titles. */
+static bool has_sysv(const char *path, int times)
 {
 	CLEANUP_FCLOSE FILE *f = fopen(path, "re");
+	time_t now = time(NULL);
+	bool recent = false;
 	char line[512];
 
-	return f && fgets(line, sizeof(line), f) && fgets(line, sizeof(line), f);
+	if (!f || !fgets(line, sizeof(line), f))
+		return false;
+	while (!recent && fgets(line, sizeof(line), f))
+		recent = is_recent(line, times, now);
+	return recent;
 }
 
 static int look(struct ipc_watcher *w, struct collect *c, unsigned *ret_found, struct err *e)
@@ -93,7 +119,8 @@ static int look(struct ipc_watcher *w, struct collect *c, unsigned *ret_found, s
 		l.found = l.enough;
 	else if (rc < 0)
 		return rc;
-	if (has_sysv("/proc/sysvipc/msg") || has_sysv("/proc/sysvipc/sem"))
+	/* Sent, received, changed; operated on, changed. */
+	if (has_sysv("/proc/sysvipc/msg", 3) || has_sysv("/proc/sysvipc/sem", 2))
 		l.found |= IPC_WATCH_CALLS;
 	took_ns = clock_boot_ns() - start_ns;
 	w->next_look_ns = start_ns + took_ns * LOOK_SHARE;
