@@ -10,6 +10,7 @@
 #include "graph_json.h"
 #include "graph_text.h"
 #include "load.h"
+#include "numa_score.h"
 #include "recording.h"
 #include "verb.h"
 
@@ -65,6 +66,7 @@ static int to_text(struct graph *g, const char *path, bool force, struct err *e)
 	struct strbuf b = {0};
 	int rc;
 
+	numa_forget_scores(g);
 	graph_write_text(g, &b);
 	rc = write_output(path, force, &b, e);
 	strbuf_done(&b);
@@ -82,6 +84,8 @@ static int convert(const char *in, const char *out, bool force, bool old_only)
 		return usage_error(&verb_convert, "'%s': the suffix must be .json, .txt or .wpdb", out);
 	graph_init(&g);
 	rc = graph_load(&g, in, &e);
+	if (!rc)
+		derive_numa(&g);
 	if (!rc && !strcmp(to, ".wpdb"))
 		rc = to_recording(&g, out, force, &e);
 	else if (!rc && !strcmp(to, ".txt"))

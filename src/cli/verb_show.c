@@ -6,6 +6,7 @@
 
 #include "derive_flows.h"
 #include "load.h"
+#include "numa_score.h"
 #include "recording.h"
 #include "render.h"
 #include "verb.h"
@@ -199,6 +200,8 @@ static int view(struct view_args *a)
 	if (!rc) {
 		if (!strcmp(a->what, "flows") || !strcmp(a->what, "report"))
 			derive_flows(&g);
+		if (strcmp(a->what, "summary"))
+			derive_numa(&g);
 		/* Neighbours: all that was found around it. */
 		if (one && !strcmp(a->what, "neighbors") && format == FORMAT_RECORDING && a->hops > 1)
 			a->what = "edges";
