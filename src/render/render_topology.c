@@ -171,6 +171,36 @@ static void tree_init(struct tree *tr, const struct topology *t)
 }
 
 #define TREE_DEPTH 64
+/* So many children of one parent that play the same part are shown; the others are counted. */
+#define ALIKE_MOST 4
+
+static bool alike(const struct topology *t, uint32_t a, uint32_t b)
+{
+	const struct topo_actor *x = &t->actors.v[a], *y = &t->actors.v[b];
+
+	return x->parent == y->parent && x->role == y->role && x->group == TOPO_NONE && y->group == TOPO_NONE &&
+	       !x->children && !y->children && !strncmp(x->label, y->label, strcspn(x->label, "["));
+}
+
+/* Pass over siblings like the last one. @return the last of them */
+static uint32_t fold(const struct page *p, const struct tree *tr, const uint8_t *want, uint32_t at, unsigned depth,
+		     uint64_t *shown)
+{
+	uint64_t n = 0;
+	uint32_t last = at;
+
+	for (uint32_t k = tr->next[at]; k != TOPO_NONE && (!want[k] || alike(p->t, at, k)); k = tr->next[k]) {
+		n += want[k];
+		last = k;
+	}
+	if (n < ALIKE_MOST)
+		return at;
+	strbuf_pad(p->b, ' ', 2 * (size_t)depth);
+	item(p);
+	strbuf_addf(p->b, "and %" PRIu64 " more like it\n", n);
+	*shown += n;
+	return last;
+}
 
 static void add_tree(const struct page *p)
 {
@@ -192,6 +222,7 @@ static void add_tree(const struct page *p)
 			if (want[at] && shown < limit) {
 				add_process(p, at, depth < TREE_DEPTH ? depth : TREE_DEPTH);
 				shown++;
+				at = fold(p, &tr, want, at, depth < TREE_DEPTH ? depth : TREE_DEPTH, &shown);
 			}
 			if (want[at] && tr.child[at] != TOPO_NONE) {
 				at = tr.child[at];
@@ -498,6 +529,23 @@ static bool path_wanted(const struct page *p, const struct topo_path *pa)
 	return false;
 }
 
+static void add_knots(const struct page *p)
+{
+	struct topology *t = p->t;
+
+	vec_for(&t->knots, k) {
+		if (k - t->knots.v >= 10)
+			break;
+		item(p);
+		strbuf_addf(p->b, "%s: ", k->what);
+		for (size_t i = 0; i < k->actors.n && i < 8; i++)
+			strbuf_addf(p->b, "%s%s", i ? ", " : "", label(p, k->actors.v[i]));
+		strbuf_add(p->b, k->actors.n > 8 ? ", ...  " : "  ");
+		put_amount(p, k->bytes, k->bytes != 0);
+		strbuf_addc(p->b, '\n');
+	}
+}
+
 static void add_paths(const struct page *p)
 {
 	struct topology *t = p->t;
@@ -505,6 +553,7 @@ static void add_paths(const struct page *p)
 	bool guessed = false, knotted = false;
 
 	heading(p, "PATHS of data, end to end");
+	add_knots(p);
 	vec_for(&t->paths, pa) {
 		if (!path_wanted(p, pa))
 			continue;
@@ -541,17 +590,6 @@ static void add_paths(const struct page *p)
 	if (knotted) {
 		item(p);
 		strbuf_add(p->b, "~~ within one circle of data\n");
-	}
-	vec_for(&t->knots, k) {
-		if (k - t->knots.v >= 10)
-			break;
-		item(p);
-		strbuf_addf(p->b, "%s: ", k->what);
-		for (size_t i = 0; i < k->actors.n && i < 8; i++)
-			strbuf_addf(p->b, "%s%s", i ? ", " : "", label(p, k->actors.v[i]));
-		strbuf_add(p->b, k->actors.n > 8 ? ", ...  " : "  ");
-		put_amount(p, k->bytes, k->bytes != 0);
-		strbuf_addc(p->b, '\n');
 	}
 }
 

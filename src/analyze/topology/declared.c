@@ -162,10 +162,17 @@ static bool read_environment(struct topology *t, struct topo_declared *d, const 
 	return found;
 }
 
-/* A shell that starts the job has the same words in its own line; it says nothing of itself. */
-static bool is_shell_line(const struct topo_actor *a)
+/* What starts a job has the job's words in its own line; it says nothing of itself. */
+static bool is_wrapper(const struct topo_actor *a)
 {
-	return !strcmp(a->program, "bash") || !strcmp(a->program, "sh") || !strcmp(a->program, "-c");
+	static const char *const names[] = {"bash", "sh",    "dash",	"-c",	   "timeout", "env",	   "nohup", "numactl",
+					    "sudo", "nice",  "taskset", "strace",  "time",    "stdbuf",	   "setsid", "chrt",
+					    "ssh",  "docker", "podman",	"kubectl", "tini",    "dumb-init", "xargs",  "tee"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(a->program, names[i]))
+			return true;
+	return a->role == ROLE_SHELL;
 }
 
 void topo_add_declared(struct topology *t)
@@ -174,7 +181,7 @@ void topo_add_declared(struct topology *t)
 		const struct node *n = t->g->nodes.v[t->actors.v[i].node];
 		const char *line = topo_str(n, process_f_cmdline), *env = topo_str(n, process_f_environment);
 		struct topo_declared d = {.actor = i};
-		bool found = line && !is_shell_line(&t->actors.v[i]) && read_line(t, &d, line);
+		bool found = line && !is_wrapper(&t->actors.v[i]) && read_line(t, &d, line);
 
 		found |= env && read_environment(t, &d, env);
 		if (found || d.framework)
@@ -227,7 +234,8 @@ void topo_declared_around(struct topology *t, uint32_t actor, struct topo_declar
 		ret->part = ret->part ? ret->part : d->part;
 		if (d->text) {
 			ret->actor = d->actor;
-			ret->text = ret->text ? topo_text(t, "%s; %s", ret->text, d->text) : d->text;
+			if (!ret->text || !strstr(ret->text, d->text))
+				ret->text = ret->text ? topo_text(t, "%s; %s", ret->text, d->text) : d->text;
 		} else if (ret->actor == TOPO_NONE) {
 			ret->actor = d->actor;
 		}

@@ -160,6 +160,63 @@ static void set_ancestor_roles(struct topology *t, const struct topo_group *gr)
 			 topo_text(t, "stands between %s and the %zu ranks", t->actors.v[api].label, gr->members.n));
 }
 
+/* Children that a rank keeps for itself: they exchange data with it, and with no other process. */
+static void find_helpers(struct topology *t)
+{
+	uint8_t *others = mem_alloc(t->n_processes + 1), *own = mem_alloc(t->n_processes + 1);
+
+	vec_for(&t->links, l) {
+		const struct topo_actor *a = &t->actors.v[l->from], *b = &t->actors.v[l->to];
+
+		if (a->kind != ACTOR_PROCESS || b->kind != ACTOR_PROCESS)
+			continue;
+		(a->parent == l->to ? own : others)[l->from] = 1;
+		(b->parent == l->from ? own : others)[l->to] = 1;
+	}
+	for (uint32_t i = 0; i < t->n_processes; i++) {
+		struct topo_actor *a = &t->actors.v[i];
+		const struct topo_actor *up = a->parent != TOPO_NONE ? &t->actors.v[a->parent] : NULL;
+
+		if (!up || up->group == TOPO_NONE || a->group != TOPO_NONE || !own[i] || others[i] || a->children)
+			continue;
+		/* A child that ended soon may have left no command line: then its name is its parent's. */
+		if (strcmp(a->program, up->program) != 0 &&
+		    HAS(process, t->g->nodes.v[a->node], cmdline) && GET(process, t->g->nodes.v[a->node], cmdline)[0])
+			continue;
+		if (set_role(a, ROLE_LOADER, 65,
+			     topo_text(t, "child of the rank %s, exchanges data with it and no other process", up->label)))
+			t->groups.v[up->group].loaders++;
+	}
+	free(others);
+	free(own);
+}
+
+/* All ranks exchange little with one process: where they meet. */
+static void find_meeting_point(struct topology *t, struct topo_group *gr)
+{
+	uint32_t a = gr->launcher;
+	size_t met = 0;
+	uint64_t bytes = 0;
+
+	if (a == TOPO_NONE || t->actors.v[a].group != TOPO_NONE || gr->members.n < 2)
+		return;
+	vec_for(&gr->members, m) {
+		size_t n;
+		const struct topo_link *l = topology_out(t, *m, &n);
+
+		for (size_t i = 0; i < n; i++)
+			if (l[i].to == a && !strcmp(l[i].kind, "tcp")) {
+				met++;
+				bytes += l[i].bytes;
+				break;
+			}
+	}
+	if (met == gr->members.n && bytes * 20 < gr->bytes)
+		topo_evidence(&gr->basis, EVIDENCE_FOR,
+			      topo_text(t, "all exchange small messages with %s over TCP: it keeps their meeting point "
+					   "(rendezvous store)", t->actors.v[a].label));
+}
+
 static bool is_served(const struct topo_actor *a)
 {
 	return a->role == ROLE_API_SERVER || a->role == ROLE_DATABASE || a->role == ROLE_WEB_SERVER;
@@ -227,7 +284,9 @@ void topo_add_roles(struct topology *t)
 	vec_for(&t->groups, gr) {
 		set_member_roles(t, gr);
 		set_ancestor_roles(t, gr);
+		find_meeting_point(t, gr);
 	}
+	find_helpers(t);
 	set_clients(t);
 	find_threads(t);
 	find_main(t);
