@@ -60,6 +60,12 @@ static int load(hwloc_topology_t *ret, const struct topo_source *from, struct er
 	const char *what = from->xml ?: from->fsroot ?: "this machine";
 	hwloc_topology_t t;
 
+	/*
+	 * Plugins are loaded, and may start a vendor's driver, before they can be left out as components.
+	 * PCI and XML are plugins, too: those stay.
+	 */
+	setenv("HWLOC_PLUGINS_BLACKLIST",
+	       "hwloc_opencl.so,hwloc_cuda.so,hwloc_nvml.so,hwloc_rsmi.so,hwloc_levelzero.so,hwloc_gl.so", 0);
 	if (hwloc_topology_init(&t) < 0)
 		return err_set(e, -errno, "start hwloc");
 	/* A file brings no components of its own. */
