@@ -208,7 +208,8 @@ static int sample(struct sampling *x, struct err *e)
 	if (rc)
 		return rc;
 	/* In order of time, so that the name that was seen last stays. */
-	qsort(state->samples.v, state->samples.n, sizeof(*state->samples.v), by_time);
+	if (state->samples.n)
+		qsort(state->samples.v, state->samples.n, sizeof(*state->samples.v), by_time);
 	vec_for(&state->samples, s) {
 		/* Whoever only splices out of a socket may be gone at the next look. */
 		if (s->key.kind == IPC_SOCKET && !looked && !flows_socket(x->c->flows, s->key.id)) {
