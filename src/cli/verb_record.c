@@ -19,7 +19,7 @@ struct record_args {
 	char default_name[64];
 };
 
-enum { OPT_FORCE = 256, OPT_NO_EBPF, OPT_REQUIRE, OPT_REFUSE, OPT_NO_REDACT };
+enum { OPT_FORCE = 256, OPT_NO_EBPF, OPT_REQUIRE, OPT_REFUSE, OPT_NO_REDACT, OPT_NUMA_EXACT };
 
 static const struct option options[] = {{"duration", required_argument, NULL, 'd'},
 					{"output", required_argument, NULL, 'o'},
@@ -30,6 +30,7 @@ static const struct option options[] = {{"duration", required_argument, NULL, 'd
 					{"require", required_argument, NULL, OPT_REQUIRE},
 					{"refuse", required_argument, NULL, OPT_REFUSE},
 					{"no-redact", no_argument, NULL, OPT_NO_REDACT},
+					{"numa-exact", no_argument, NULL, OPT_NUMA_EXACT},
 					{0}};
 
 static int parse_option(struct record_args *a, int opt)
@@ -66,6 +67,9 @@ static int parse_option(struct record_args *a, int opt)
 		return 0;
 	case OPT_REFUSE:
 		vec_push(&a->refuse, optarg);
+		return 0;
+	case OPT_NUMA_EXACT:
+		a->o.collect.numa_exact = true;
 		return 0;
 	case OPT_NO_REDACT:
 		a->o.collect.no_redact = true;
@@ -144,6 +148,7 @@ const struct verb verb_record = {
 		"      --require ebpf    fail when a BPF probe cannot be loaded\n"
 		"      --refuse NAME     do not use this probe, hook or rung (sched, sock.tp_btf, iter, ...)\n"
 		"      --no-redact       keep secrets in command lines\n"
+		"      --numa-exact      look at every page of memory, by numa_maps, whatever it costs\n"
 		"A command still running after TIME is ended (SIGTERM). SIGINT ends the recording and keeps it.\n",
 	.run = run,
 };

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "channels.h"
+#include "collect_machine.h"
 #include "flows.h"
 #include "ipc_probe.h"
 #include "proc_probe.h"
@@ -69,6 +70,9 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 
 	memset(c, 0, sizeof(*c));
 	c->o = *o;
+	/* Before anything is open that its child must not keep. */
+	c->placements = placements_new(o->numa_exact);
+	c->machine = machine_new(NULL);
 	procs_init(&c->procs, !o->npids, !o->no_redact);
 	c->flows = flows_new();
 	c->waits = waits_new();
@@ -108,6 +112,7 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 		rc = collect_waits(c, g);
 	if (!rc) {
 		collect_shm(c, g, last);
+		collect_numa(c, g, last);
 		collect_flows(c, g);
 		collect_procs_emit(c, g);
 	}
@@ -197,6 +202,7 @@ void collect_describe(struct collect *c, struct graph *g)
 		collect_ipc_describe(c, g);
 	}
 	collect_shm_describe(c, g);
+	collect_numa_describe(c, g);
 	graph_add_loss(g, "collector proc", "unreadable", c->unreadable);
 	cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	graph_add_cost(g, "cpu", "ns", (double)(c->start_cpu_ns ? cpu_ns - c->start_cpu_ns : 0));
@@ -222,6 +228,8 @@ void collect_close(struct collect *c)
 	channels_free(c->channels);
 	exchange_free(c->exchange);
 	shm_free(c->shm);
+	placements_free(c->placements);
+	machine_free(c->machine);
 	procs_done(&c->procs);
 	collect_threads_proc_done(c);
 	vec_done(&c->failures);

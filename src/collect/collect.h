@@ -12,6 +12,7 @@ struct collect_options {
 	bool no_redact;
 	bool no_ebpf;	   /**< /proc only */
 	bool require_ebpf; /**< a probe that does not open is an error */
+	bool numa_exact;   /**< where memory lies: read numa_maps instead of sampling pages */
 	struct probe_options probe;
 };
 
@@ -23,6 +24,8 @@ struct exchange;
 struct flows;
 struct ipc_probe;
 struct ipc_state;
+struct machine;
+struct placements;
 struct proc_probe;
 struct sched_probe;
 struct sock_probe;
@@ -44,6 +47,8 @@ struct collect {
 	struct ipc_probe *ipc_probe;
 	struct ipc_state *ipc; /**< of collect_ipc.c; NULL: not used yet */
 	struct shm *shm;
+	struct machine *machine; /**< of collect_machine.c */
+	struct placements *placements; /**< of collect_numa.c */
 	struct waits *waits; /**< of collect_wait.c */
 	VEC(struct open_failure { const char *source; char why[400]; }) failures;
 	uint64_t ticks; /**< samples so far */
@@ -107,6 +112,11 @@ void collect_shm(struct collect *c, struct graph *g, bool last);
 void collect_shm_describe(const struct collect *c, struct graph *g);
 struct shm *shm_new(void);
 void shm_free(struct shm *s);
+/** The machine, and where processes and threads are on it; after collect_threads(). */
+void collect_numa(struct collect *c, struct graph *g, bool last);
+void collect_numa_describe(const struct collect *c, struct graph *g);
+struct placements *placements_new(bool exact);
+void placements_free(struct placements *p);
 int collect_threads_proc(struct collect *c, struct graph *g);
 void collect_threads_proc_done(struct collect *c);
 

@@ -20,7 +20,7 @@
 #define WAITING_MOST 1024
 
 struct question {
-	uint32_t pid;
+	uint32_t pid, pages;
 	uint64_t tag;
 };
 
@@ -59,6 +59,7 @@ static void keep_only(int fd)
 
 __attribute__((noreturn)) static void serve(const struct placement_options *o, int fd, pid_t parent)
 {
+	struct placement_options each = *o;
 	struct question q;
 	struct placement p;
 
@@ -68,7 +69,8 @@ __attribute__((noreturn)) static void serve(const struct placement_options *o, i
 	keep_only(fd);
 	signal(SIGPIPE, SIG_IGN);
 	while (recv(CHILD_FD, &q, sizeof(q), 0) == sizeof(q)) {
-		placement_sample(o, q.pid, q.tag, &p);
+		each.pages = q.pages;
+		placement_sample(&each, q.pid, q.tag, &p);
 		if (send(CHILD_FD, &p, answer_bytes(&p), 0) < 0)
 			break;
 	}
@@ -155,9 +157,9 @@ static int send_question(struct placement_worker *w, const struct question *q)
 	return send(w->fd, q, sizeof(*q), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-int placement_worker_ask(struct placement_worker *w, uint32_t pid, uint64_t tag)
+int placement_worker_ask(struct placement_worker *w, uint32_t pid, uint64_t tag, uint32_t pages)
 {
-	struct question q = {.pid = pid, .tag = tag};
+	struct question q = {.pid = pid, .pages = pages, .tag = tag};
 
 	if (w->asked.n >= WAITING_MOST || w->fd < 0 || send_question(w, &q) < 0)
 		return -EAGAIN;

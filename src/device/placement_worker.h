@@ -24,8 +24,13 @@ int placement_worker_open(struct placement_worker **ret, const struct placement_
 /** Also while it is stuck: then it ends when it can. NULL: nothing. */
 void placement_worker_close(struct placement_worker *w);
 
-/** Ask about a process. @return 0, or -EAGAIN: enough was asked already */
-int placement_worker_ask(struct placement_worker *w, uint32_t pid, uint64_t tag);
+/**
+ * Ask about a process.
+ *
+ * @param pages to sample, instead of what the options say
+ * @return 0, or -EAGAIN: enough was asked already
+ */
+int placement_worker_ask(struct placement_worker *w, uint32_t pid, uint64_t tag, uint32_t pages);
 
 /** Questions without an answer so far. */
 size_t placement_worker_waiting(const struct placement_worker *w);

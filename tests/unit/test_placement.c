@@ -258,7 +258,7 @@ TEST(this_process_is_read_in_another_one)
 
 	memset(mine, 1, bytes);
 	assert_int_equal(placement_worker_open(&w, &o, 20 * NS_PER_SEC, &e), 0);
-	assert_int_equal(placement_worker_ask(w, (uint32_t)getpid(), 42), 0);
+	assert_int_equal(placement_worker_ask(w, (uint32_t)getpid(), 42, 4096), 0);
 	assert_int_equal(placement_worker_waiting(w), 1);
 	assert_int_equal(placement_worker_take(w, 30 * NS_PER_SEC, keep, answers), 0);
 	assert_int_equal(placement_worker_waiting(w), 0);
@@ -291,8 +291,8 @@ TEST(a_reader_that_hangs_is_given_up)
 	unlink(path);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(placement_worker_open(&w, &o, 50 * NS_PER_MS, &e), 0);
-	assert_int_equal(placement_worker_ask(w, 7, 1), 0);
-	assert_int_equal(placement_worker_ask(w, 9, 2), 0);
+	assert_int_equal(placement_worker_ask(w, 7, 1, 64), 0);
+	assert_int_equal(placement_worker_ask(w, 9, 2, 64), 0);
 	assert_int_equal(placement_worker_take(w, 30 * NS_PER_SEC, keep, answers), 0);
 	assert_int_equal(answers[0].tag, 1);
 	assert_int_equal(answers[0].error, -ETIMEDOUT);
