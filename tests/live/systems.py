@@ -156,7 +156,7 @@ def main():
     for (pattern, n, transport, seed), verdict, text in verdicts:
         if verdict != "right":
             print(f"{verdict}: {pattern} of {n} over {transport}, seed {seed}: {text}")
-    print(f"{len(verdicts)} systems: {counts['right']} right, {counts['unknown']} unknown, {counts['wrong']} wrong")
+    print(f"| {len(verdicts)} systems: {counts['right']} right, {counts['unknown']} unknown, {counts['wrong']} wrong")
     bad = counts["right"] < RIGHT_SHARE * len(verdicts) or counts["wrong"]
     return 1 if bad else 0
 

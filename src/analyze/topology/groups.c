@@ -107,14 +107,18 @@ bool topo_has_device(const struct topology *t, uint32_t actor)
 	return false;
 }
 
+/* A rank's children inherit its environment, and are no ranks for that. */
 static bool has_rank(const struct topology *t, uint32_t actor)
 {
-	const struct topo_declared *d = topo_declared_of(t, actor);
+	const struct topo_declared *d = topo_declared_of(t, actor), *up;
 
-	return d && d->actor == actor && d->has_rank;
+	if (!d || d->actor != actor || !d->has_rank || t->actors.v[actor].role == ROLE_LOADER)
+		return false;
+	up = topo_declared_of(t, t->actors.v[actor].parent);
+	return !(up && up->actor == t->actors.v[actor].parent && up->has_rank && up->rank == d->rank);
 }
 
-/* Children that only feed a rank: they talk to nobody but the parent, and mostly to it. */
+/* Children that a rank keeps for itself: they talk to nobody but the parent. */
 static void find_loaders(struct topology *t)
 {
 	struct company *list = mem_alloc((t->n_processes + 1) * sizeof(*list));
@@ -125,13 +129,13 @@ static void find_loaders(struct topology *t)
 		const struct company *c = &list[i];
 
 		if (a->parent == TOPO_NONE || !same_program(a, &t->actors.v[a->parent]) || a->role != ROLE_UNKNOWN ||
-		    c->others || !c->to_parent || c->to_parent < c->from_parent || topo_has_device(t, i))
+		    c->others || c->other_programs || (!c->to_parent && !c->from_parent) || topo_has_device(t, i))
 			continue;
 		if (!list[a->parent].others && !topo_has_device(t, a->parent) && !has_rank(t, a->parent))
 			continue;
 		a->role = ROLE_LOADER;
 		a->role_pct = 80;
-		a->role_why = topo_text(t, "child of %s with the same program, sends data to it and to nobody else",
+		a->role_why = topo_text(t, "child of %s with the same program, exchanges data with it and with no other process",
 					t->actors.v[a->parent].label);
 	}
 	free(list);

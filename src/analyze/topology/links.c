@@ -369,3 +369,51 @@ void topo_add_links(struct topology *t)
 	find_listeners(t);
 	label_map_done(&k.ends);
 }
+
+size_t topo_find_link(const struct topology *t, uint32_t from, uint32_t to)
+{
+	size_t low = t->first_link[from], high = t->first_link[from + 1];
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (t->links.v[mid].to < to)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < t->first_link[from + 1] && t->links.v[low].to == to ? low : SIZE_MAX;
+}
+
+/* Of all links from one to the other; 0: not known. */
+static uint64_t first_transfer(const struct topology *t, uint32_t from, uint32_t to)
+{
+	uint64_t ret = 0;
+
+	for (size_t i = topo_find_link(t, from, to);
+	     i < t->links.n && t->links.v[i].from == from && t->links.v[i].to == to; i++) {
+		uint64_t ns = t->links.v[i].first_ns;
+
+		if (ns && (!ret || ns < ret))
+			ret = ns;
+	}
+	return ret;
+}
+
+int topo_who_asks(const struct topology *t, uint32_t a, uint32_t b)
+{
+	const struct topo_actor *x = &t->actors.v[a], *y = &t->actors.v[b];
+	uint64_t there, back;
+
+	if ((x->role == ROLE_CLIENT) != (y->role == ROLE_CLIENT))
+		return x->role == ROLE_CLIENT ? 1 : -1;
+	if ((x->role == ROLE_DATABASE) != (y->role == ROLE_DATABASE))
+		return y->role == ROLE_DATABASE ? 1 : -1;
+	if (x->listens != y->listens)
+		return y->listens ? 1 : -1;
+	there = first_transfer(t, a, b);
+	back = first_transfer(t, b, a);
+	if (!there || !back || there == back)
+		return 0;
+	return there < back ? 1 : -1;
+}

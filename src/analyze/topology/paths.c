@@ -22,48 +22,31 @@ struct router {
 	uint32_t *before; /**< [nparts] last arc of that way, TOPO_NONE: a begin */
 };
 
-static bool is_served(const struct topo_actor *a)
-{
-	return a->role == ROLE_API_SERVER || a->role == ROLE_DATABASE || a->role == ROLE_WEB_SERVER;
-}
-
 static int by_parentage(const struct topology *t, uint32_t a, uint32_t b)
 {
 	return topo_descends(t, b, a) ? 1 : topo_descends(t, a, b) ? -1 : 0;
 }
 
 /* Who asks whom, where data goes both ways. @return whether @p there 's sender asks */
-static bool asks(const struct topology *t, const struct arc *there, uint64_t there_ns, const struct arc *back,
-		 uint64_t back_ns)
+static bool asks(const struct topology *t, const struct arc *there, const struct arc *back)
 {
 	const struct topo_actor *a = &t->actors.v[there->from], *b = &t->actors.v[there->to];
-	int kin;
+	int known;
 
 	if (a->kind == ACTOR_STORAGE || b->kind == ACTOR_STORAGE)
 		return there->bytes >= back->bytes;
-	if ((a->role == ROLE_CLIENT) != (b->role == ROLE_CLIENT))
-		return a->role == ROLE_CLIENT;
-	if (a->kind == ACTOR_OUTSIDE || b->kind == ACTOR_OUTSIDE)
-		return a->kind == ACTOR_OUTSIDE ? b->listens : !a->listens;
-	if (is_served(a) != is_served(b) && (a->role == ROLE_DATABASE || b->role == ROLE_DATABASE))
-		return b->role == ROLE_DATABASE;
-	if (a->listens != b->listens)
-		return b->listens;
-	kin = by_parentage(t, there->from, there->to);
-	if (kin)
-		return kin > 0;
-	if (there_ns && back_ns && there_ns != back_ns)
-		return there_ns < back_ns;
-	return there->bytes <= back->bytes;
+	known = topo_who_asks(t, there->from, there->to);
+	if (!known)
+		known = by_parentage(t, there->from, there->to);
+	return known ? known > 0 : there->bytes <= back->bytes;
 }
 
 /* The links of one direction as an arc. @return index behind them */
-static size_t gather(const struct topology *t, size_t at, struct arc *ret, uint64_t *ret_first)
+static size_t gather(const struct topology *t, size_t at, struct arc *ret)
 {
 	const struct topo_link *l = &t->links.v[at];
 
 	*ret = (struct arc){.from = l->from, .to = l->to, .link = (uint32_t)at};
-	*ret_first = 0;
 	for (; at < t->links.n && t->links.v[at].from == ret->from && t->links.v[at].to == ret->to; at++) {
 		l = &t->links.v[at];
 		ret->bytes += l->bytes;
@@ -71,25 +54,8 @@ static size_t gather(const struct topology *t, size_t at, struct arc *ret, uint6
 		ret->measured |= l->measured;
 		if (l->bytes > t->links.v[ret->link].bytes)
 			ret->link = (uint32_t)at;
-		if (l->first_ns && (!*ret_first || l->first_ns < *ret_first))
-			*ret_first = l->first_ns;
 	}
 	return at;
-}
-
-static size_t find_link(const struct topology *t, uint32_t from, uint32_t to)
-{
-	size_t low = t->first_link[from], high = t->first_link[from + 1];
-
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (t->links.v[mid].to < to)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < t->first_link[from + 1] && t->links.v[low].to == to ? low : SIZE_MAX;
 }
 
 static void add_arcs(struct router *r)
@@ -98,17 +64,16 @@ static void add_arcs(struct router *r)
 
 	for (size_t i = 0; i < t->links.n;) {
 		struct arc a, b;
-		uint64_t a_ns, b_ns;
 		size_t back;
 
-		i = gather(t, i, &a, &a_ns);
-		back = find_link(t, a.to, a.from);
+		i = gather(t, i, &a);
+		back = topo_find_link(t, a.to, a.from);
 		if (back != SIZE_MAX) {
 			/* Both are one arc, made when its smaller end comes by. */
 			if (a.from > a.to)
 				continue;
-			gather(t, back, &b, &b_ns);
-			if (!asks(t, &a, a_ns, &b, b_ns)) {
+			gather(t, back, &b);
+			if (!asks(t, &a, &b)) {
 				struct arc c = a;
 
 				a = b;
@@ -132,7 +97,7 @@ static void add_arcs(struct router *r)
 
 static bool linked(const struct topology *t, uint32_t a, uint32_t b)
 {
-	return find_link(t, a, b) != SIZE_MAX || find_link(t, b, a) != SIZE_MAX;
+	return topo_find_link(t, a, b) != SIZE_MAX || topo_find_link(t, b, a) != SIZE_MAX;
 }
 
 static void guess(struct router *r, uint32_t from, uint32_t to)

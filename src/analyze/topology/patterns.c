@@ -205,7 +205,7 @@ static void declare(struct topology *t, struct topo_group *gr, const struct topo
 		topo_evidence(&p->evidence, EVIDENCE_FOR, topo_text(t, "%zu equal ranks, as many as declared", n));
 	} else {
 		pct -= 25;
-		topo_evidence(&p->evidence, EVIDENCE_AGAINST, topo_text(t, "%zu equal ranks, declared are %zu", n, size));
+		topo_evidence(&p->evidence, EVIDENCE_AGAINST, topo_text(t, "%zu equal ranks, declared are %zu", n, size > 1 ? size : degree));
 	}
 	if (gr->has_devices) {
 		pct += 10;
@@ -245,7 +245,9 @@ static void declare_all(struct topology *t, struct topo_group *gr, const struct 
 	declare(t, gr, d, PAR_CONTEXT, d->context);
 	if (gr->shape.shape != SHAPE_ALL_TO_ALL)
 		declare(t, gr, d, PAR_EXPERT, d->expert);
-	if (declared_size(d) == 1 && announced_ranks(d) > 1 && !d->servers)
+	/* MPI starts ranks for any purpose. */
+	if (declared_size(d) == 1 && announced_ranks(d) > 1 && !d->servers &&
+	    !(d->framework && !strcmp(d->framework, "MPI")))
 		declare(t, gr, d, PAR_DATA, announced_ranks(d));
 }
 

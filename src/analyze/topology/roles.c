@@ -222,18 +222,28 @@ static bool is_served(const struct topo_actor *a)
 	return a->role == ROLE_API_SERVER || a->role == ROLE_DATABASE || a->role == ROLE_WEB_SERVER;
 }
 
+/* Who exchanges data with a known server asks it, or is asked by it. */
+static void set_partner_role(struct topology *t, uint32_t server, uint32_t other)
+{
+	struct topo_actor *a = &t->actors.v[other];
+	const struct topo_actor *s = &t->actors.v[server];
+
+	if (a->kind != ACTOR_PROCESS || a->group != TOPO_NONE || is_served(a) || is_kin(t, server, other) ||
+	    (a->role != ROLE_UNKNOWN && a->role != ROLE_CLIENT))
+		return;
+	if (topo_who_asks(t, server, other) > 0)
+		set_role(a, ROLE_SERVER, 65, topo_text(t, "answers %s", s->label));
+	else if (!a->listens)
+		set_role(a, ROLE_CLIENT, 75, topo_text(t, "exchanges data with %s", s->label));
+}
+
 static void set_clients(struct topology *t)
 {
 	vec_for(&t->links, l) {
-		struct topo_actor *a = &t->actors.v[l->from], *b = &t->actors.v[l->to];
-
-		if (a->kind != ACTOR_PROCESS || b->kind != ACTOR_PROCESS || a->group != TOPO_NONE ||
-		    b->group != TOPO_NONE || is_kin(t, l->from, l->to))
-			continue;
-		if (is_served(b) && !is_served(a) && !a->listens && (a->role == ROLE_UNKNOWN || a->role == ROLE_CLIENT))
-			set_role(a, ROLE_CLIENT, 75, topo_text(t, "exchanges data with %s", b->label));
-		if (is_served(a) && !is_served(b) && !b->listens && (b->role == ROLE_UNKNOWN || b->role == ROLE_CLIENT))
-			set_role(b, ROLE_CLIENT, 75, topo_text(t, "exchanges data with %s", a->label));
+		if (t->actors.v[l->from].kind == ACTOR_PROCESS && is_served(&t->actors.v[l->from]))
+			set_partner_role(t, l->from, l->to);
+		if (t->actors.v[l->to].kind == ACTOR_PROCESS && is_served(&t->actors.v[l->to]))
+			set_partner_role(t, l->to, l->from);
 	}
 	for (uint32_t i = 0; i < t->n_processes; i++) {
 		struct topo_actor *a = &t->actors.v[i];

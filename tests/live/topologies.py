@@ -1,0 +1,324 @@
+"""Record real programs and compare what `topology` draws of them with what people draw who know them.
+
+usage: topologies.py WITTY [redis|nginx|postgres|make|mpi|ddp]...
+
+A drawing has a line for each role and program, one for each kind of path between two of them (both
+directions together, little chatter left out), and the pattern of each group of ranks. Databases, web
+servers and builds have no such group, and nothing may be claimed for them.
+"""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+from real_programs import Bench, Missing, Postgres, free_port, need, wait_port
+
+RECORD_SECONDS = 3
+CHATTER_BYTES = 2048
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+DRAWINGS = {
+    "redis": """
+        client redis-benchmark
+        database redis-server
+        client redis-benchmark -- database redis-server by tcp
+    """,
+    "nginx": """
+        client wrk
+        web server nginx
+        server python3
+        client wrk -- web server nginx by tcp
+        server python3 -- web server nginx by unix
+    """,
+    "postgres": """
+        client pgbench
+        database postgres
+        client pgbench -- database postgres by tcp
+    """,
+    "make": """
+        build tool make
+        build tool cc
+        build tool cc1
+        build tool as
+        build tool as -- build tool cc1 by pipe
+    """,
+    "mpi": """
+        launcher mpirun
+        worker rank ring
+        worker rank ring -- worker rank ring by memory_copy
+        pattern ring all-reduce of 4
+    """,
+    "ddp2": """
+        launcher python3
+        worker rank python3
+        data loader python3
+        worker rank python3 -- worker rank python3 by tcp
+        data loader python3 -- worker rank python3 by pipe
+        data loader python3 -- worker rank python3 by unix
+        pattern pair exchange of 2
+        pattern data parallel 2
+    """,
+    "ddp4": """
+        launcher python3
+        worker rank python3
+        data loader python3
+        worker rank python3 -- worker rank python3 by tcp
+        data loader python3 -- worker rank python3 by pipe
+        data loader python3 -- worker rank python3 by unix
+        pattern ring all-reduce of 4
+        pattern data parallel 4
+    """,
+}
+
+NGINX_CONF = """
+daemon off; worker_processes 2; pid {dir}/nginx.pid; error_log {dir}/nginx.err;
+events {{ worker_connections 256; }}
+http {{
+  access_log off;
+  client_body_temp_path {dir}/t1; proxy_temp_path {dir}/t2; fastcgi_temp_path {dir}/t3;
+  uwsgi_temp_path {dir}/t4; scgi_temp_path {dir}/t5;
+  server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://unix:{dir}/app.sock; }} }}
+}}
+"""
+APP = """
+import http.server, socketserver, sys
+
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b"x" * 20000
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+    def address_string(self):
+        return "unix"
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+Server(sys.argv[1], Page).serve_forever()
+"""
+RING = r"""
+#include <mpi.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+	char *a = calloc(1, 100000), *b = calloc(1, 100000);
+	int me, n;
+
+	MPI_Init(NULL, NULL);
+	MPI_Comm_rank(MPI_COMM_WORLD, &me);
+	MPI_Comm_size(MPI_COMM_WORLD, &n);
+	for (;;) {
+		MPI_Sendrecv(a, 100000, MPI_CHAR, (me + 1) % n, 0, b, 100000, MPI_CHAR, (me + n - 1) % n, 0,
+			     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		usleep(10000);
+	}
+}
+"""
+TRAIN = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+net = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1))
+model = DistributedDataParallel(net)
+data = TensorDataset(torch.randn(4096, 256), torch.randn(4096, 1))
+open(f"ready{dist.get_rank()}", "w").close()
+while True:
+    for x, y in DataLoader(data, batch_size=16, num_workers=1):
+        ((model(x) - y) ** 2).mean().backward()
+"""
+
+
+def compiler():
+    return need("cc")
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def related(actors, roots):
+    """Actors that descend from one of the processes in roots."""
+    by_id = {a["id"]: a for a in actors}
+    kept = {}
+    for a in actors:
+        at = a
+        while at and not any(at["id"].split("#")[0] == f"process:{r}" for r in roots):
+            at = by_id.get(at["parent"])
+        if at:
+            kept[a["id"]] = a
+    return kept
+
+
+def name_of(actor):
+    name = re.sub(r"\[\d+\]$", "", actor["label"])
+    return f"{actor['role'] or 'process'} {name}"
+
+
+def draw(topology, roots, leave_out=()):
+    actors = related(topology["actors"], roots)
+    lines, bytes_of = set(), {}
+    for a in actors.values():
+        if a["role"] and a["label"].split("[")[0] not in leave_out:
+            lines.add(name_of(a))
+    for link in topology["links"]:
+        if link["source"] in actors and link["target"] in actors and link["kind"] != "storage":
+            ends = sorted((name_of(actors[link["source"]]), name_of(actors[link["target"]])))
+            key = f"{ends[0]} -- {ends[1]} by {link['kind']}"
+            bytes_of[key] = bytes_of.get(key, 0) + (link["bytes"] or 0)
+    lines |= {k for k, v in bytes_of.items() if v >= CHATTER_BYTES and not any(k.find(x) >= 0 for x in leave_out)}
+    for group in topology["groups"]:
+        if any(m in actors for m in group["members"]):
+            lines |= {"pattern " + p["text"] for p in group["patterns"] if p["observed"]}
+    return lines
+
+
+def analyse(b, roots):
+    """Record what descends from roots, and analyse it."""
+    b.count += 1
+    path = f"{b.dir}/{b.count}.wpdb"
+    pids = [x for r in roots for x in ("-p", str(r))]
+    subprocess.run([b.witty, "record", "-d", f"{RECORD_SECONDS}s", "-o", path, *pids], check=True,
+                   capture_output=True, timeout=120)
+    out = subprocess.run([b.witty, "topology", path, "--format", "json"], check=True, capture_output=True,
+                         timeout=60)
+    return json.loads(out.stdout)
+
+
+def compare(b, name, lines):
+    wanted = {line.strip() for line in DRAWINGS[name].strip().splitlines()}
+    missing, more = wanted - lines, lines - wanted
+    print(f"{name}: {'as drawn' if not missing and not more else 'OFF'}")
+    for line in sorted(missing):
+        print(f"  missing: {line}")
+    for line in sorted(more):
+        print(f"  too much: {line}")
+    b.bad += bool(missing or more)
+
+
+def redis(b):
+    server, bench = need("redis-server"), need("redis-benchmark")
+    port = free_port()
+    p = b.start([server, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", b.dir])
+    wait_port(port, p)
+    load = b.start([bench, "-p", str(port), "-l", "-c", "8", "-t", "set,get", "-q"])
+    compare(b, "redis", draw(analyse(b, [p.pid, load.pid]), [p.pid, load.pid]))
+    b.stop(load)
+    b.stop(p)
+
+
+def nginx(b):
+    server, wrk = need("nginx"), need("wrk")
+    port = free_port()
+    write(f"{b.dir}/nginx.conf", NGINX_CONF.format(dir=b.dir, port=port))
+    write(f"{b.dir}/app.py", APP)
+    os.chmod(b.dir, 0o777)
+    app = b.start([sys.executable, f"{b.dir}/app.py", f"{b.dir}/app.sock"])
+    while not os.path.exists(f"{b.dir}/app.sock"):
+        time.sleep(0.1)
+    os.chmod(f"{b.dir}/app.sock", 0o777)
+    p = b.start([server, "-p", b.dir, "-c", f"{b.dir}/nginx.conf", "-e", f"{b.dir}/nginx.err"])
+    wait_port(port, p)
+    load = b.start([wrk, "-t", "1", "-c", "4", "-d", "60s", f"http://127.0.0.1:{port}/"])
+    roots = [app.pid, p.pid, load.pid]
+    compare(b, "nginx", draw(analyse(b, roots), roots))
+    for x in (load, p, app):
+        b.stop(x)
+
+
+def postgres(b):
+    pg = Postgres(b)
+    load = b.start([pg.pgbench, "-h", "127.0.0.1", "-p", str(pg.port), "-U", "postgres", "-n", "-c", "4", "-T",
+                    "60", "-f", f"{pg.dir}/one.sql", "postgres"])
+    roots = [pg.server.pid, load.pid]
+    compare(b, "postgres", draw(analyse(b, roots), roots))
+    b.stop(load)
+    b.stop(pg.server)
+
+
+def make(b):
+    tool, cc = need("make"), compiler()
+    folder = f"{b.dir}/src"
+    os.mkdir(folder)
+    body = "".join(f"int f{i}(int x) {{ return x * {i} + 1; }}\n" for i in range(400))
+    for i in range(40):
+        write(f"{folder}/a{i}.c", body.replace("int f", f"int a{i}_"))
+    write(f"{folder}/Makefile", f"CC = {cc}\nOBJ = $(patsubst %.c,%.o,$(wildcard *.c))\nall: $(OBJ)\n"
+                                "%.o: %.c\n\t$(CC) -pipe -O2 -c -o $@ $<\n")
+    run = b.start(["sh", "-c", f"while {tool} -s -j2 -C {folder} all; do rm {folder}/*.o; done"])
+    # Shells and links of compilers come and go by the version of both.
+    compare(b, "make", draw(analyse(b, [run.pid]), [run.pid], leave_out=("sh", "x86_64", "aarch64", "rm", "gcc")))
+    b.stop(run)
+
+
+def mpi(b):
+    cc, run = need("mpicc"), need("mpirun")
+    write(f"{b.dir}/ring.c", RING)
+    subprocess.run([cc, "-o", f"{b.dir}/ring", f"{b.dir}/ring.c"], check=True, capture_output=True)
+    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    p = b.start([run, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "4", f"{b.dir}/ring"], env=env)
+    time.sleep(2)
+    compare(b, "mpi", draw(analyse(b, [p.pid]), [p.pid]))
+    b.stop(p)
+
+
+def ddp(b):
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import torch.distributed"], capture_output=True).returncode:
+        raise Missing("python3-torch")
+    for n in (2, 4):
+        folder = f"{b.dir}/ddp{n}"
+        os.mkdir(folder)
+        write(f"{folder}/train.py", TRAIN)
+        env = dict(os.environ, OMP_NUM_THREADS="1")
+        # Logs to files: the way around them of this version does not work with Python 3.11.
+        p = b.start([python, "-m", "torch.distributed.run", "-r", "1", "-t", "2", "--log_dir", folder,
+                     "--nproc_per_node", str(n), "--master_port", str(free_port()), "train.py"], cwd=folder, env=env)
+        for _ in range(600):
+            if len(glob.glob(folder + "/ready*")) == n or p.poll() is not None:
+                break
+            time.sleep(0.1)
+        time.sleep(1)
+        compare(b, f"ddp{n}", draw(analyse(b, [p.pid]), [p.pid]))
+        b.stop(p)
+
+
+PROGRAMS = {"redis": redis, "nginx": nginx, "postgres": postgres, "make": make, "mpi": mpi, "ddp": ddp}
+
+
+def main():
+    b = Bench(sys.argv[1])
+    ran = 0
+    try:
+        for name in sys.argv[2:] or list(PROGRAMS):
+            try:
+                PROGRAMS[name](b)
+                ran += 1
+            except Missing as e:
+                print(f"SKIP: {name}: '{e}' is not installed")
+            except (RuntimeError, subprocess.SubprocessError, OSError) as e:
+                print(f"OFF: {name}: {e}")
+                b.bad += 1
+    finally:
+        b.done()
+    print(f"| {ran} programs drawn, {b.bad} wrongly")
+    return 1 if b.bad else 0 if ran else 77
+
+
+if __name__ == "__main__":
+    sys.exit(main())
