@@ -102,7 +102,7 @@ static size_t find_kept(const char *name, size_t n)
 	return i;
 }
 
-char *proc_details_environment(const char *environ, size_t n)
+char *proc_details_environment(const char *text, size_t n)
 {
 	struct json_writer w;
 	struct strbuf b = {0};
@@ -111,11 +111,11 @@ char *proc_details_environment(const char *environ, size_t n)
 
 	json_writer_init_strbuf(&w, &b, 0);
 	json_write_object(&w);
-	for (const char *s = environ, *end; s < environ + n; s = end + 1) {
+	for (const char *s = text, *end; s < text + n; s = end + 1) {
 		const char *equals;
 		size_t i;
 
-		end = memchr(s, '\0', n - (size_t)(s - environ)) ?: environ + n;
+		end = memchr(s, '\0', n - (size_t)(s - text)) ?: text + n;
 		equals = memchr(s, '=', (size_t)(end - s));
 		i = equals ? find_kept(s, (size_t)(equals - s)) : N_KEPT;
 		/* Of a variable that is there twice getenv(3) gives the first. */

@@ -21,9 +21,9 @@ void proc_details_read(struct proc *x, uint64_t *unreadable);
 char *proc_details_cgroup(const char *text);
 
 /**
- * The variables of @p environ that are kept, as a JSON object.
+ * The variables of @p text that are kept, as a JSON object.
  *
- * @param environ NUL-separated, as /proc/PID/environ has them
+ * @param text NUL-separated, as /proc/PID/environ has them
  * @return a new string, NULL: none of them is set
  */
-char *proc_details_environment(const char *environ, size_t n);
+char *proc_details_environment(const char *text, size_t n);

