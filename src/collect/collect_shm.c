@@ -16,7 +16,8 @@
 /*
  * Looks may cost one part in COST_SHARE of the time, and COST_FREE at once: a command that runs for some
  * seconds is looked at each second, also one of 16 processes with 500 mappings each, which take 5 ms
- * a look. That is a tenth of what loading the probes costs. Somewhat less than a second, so that a tick that comes early is not passed over.
+ * a look. That is a tenth of what loading the probes costs. The pause is somewhat less than a second, so
+ * that a tick that comes early is not passed over.
  */
 #define COST_SHARE  1000
 #define COST_FREE   50000000ull
