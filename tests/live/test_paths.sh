@@ -7,6 +7,8 @@
 #   around  the recording starts the program
 #   older   likewise, by the hooks that older kernels have
 # SETTLE: seconds from the start of a recording to the traffic; the hooks are attached at a look.
+# HOLD: seconds that processes stay afterwards, and that lie between users that never met: more than
+# there are from one look to the next, which emulation makes long.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,6 +16,7 @@ WITTY=${WITTY:?set WITTY to the witty-profiler program}
 PATHS=${PATHS:?set PATHS to the ground-truth program}
 WAYS=${WAYS:-before by-pid around older}
 SETTLE=${SETTLE:-2.5}
+HOLD=${HOLD:-1.3}
 first=${WAYS%% *}
 
 skip() {
@@ -69,7 +72,7 @@ before() {
 	local name=$1 rc=0 paths_pid record_pid args=()
 	echo "== $name"
 	mkfifo "$tmp/$name.ready"
-	"$PATHS" --wait-start --hold 1.2 --out "$tmp/$name.json" "${cases[@]}" >"$tmp/$name.ready" &
+	"$PATHS" --wait-start --hold "$HOLD" --out "$tmp/$name.json" "${cases[@]}" >"$tmp/$name.ready" &
 	paths_pid=$!
 	pids+=("$paths_pid")
 	read -r _ <"$tmp/$name.ready"
@@ -96,7 +99,7 @@ around() {
 	local name=$1
 	shift
 	echo "== $name"
-	if ! "$WITTY" record -o "$tmp/$name.wpdb" "$@" -- "$PATHS" --settle "$SETTLE" --hold 1.2 \
+	if ! "$WITTY" record -o "$tmp/$name.wpdb" "$@" -- "$PATHS" --settle "$SETTLE" --hold "$HOLD" \
 		--out "$tmp/$name.json" "${cases[@]}"; then
 		echo "FAILED: $name: record"
 		failed+=("$name")

@@ -259,8 +259,11 @@ void fifo_turns_run(struct tcase *c)
 	PLAY(c, {"r", turns_reader}, {"w1", turns_writer}, {"w2", turns_writer});
 }
 
-/* A pipe that one pair of processes uses, and later another pair: the two never meet. */
-enum { HANDOVER_BYTES = 4000, HANDOVER_US = 1300000, PAIR = 2 };
+/*
+ * A pipe that one pair of processes uses, and later another pair: the two never meet. In between is
+ * as much time as processes are held for a look at them.
+ */
+enum { HANDOVER_BYTES = 4000, PAIR = 2 };
 
 static void handover_writer(struct tcase *c, int role)
 {
@@ -283,7 +286,7 @@ static void handover_reader(struct tcase *c, int role)
 	     HANDOVER_BYTES * 2);
 	if (is_second)
 		return;
-	sleep_us(HANDOVER_US);
+	sleep_us(shared->hold_s * 1e6);
 	step_post(c, STEP_A);
 	step_post(c, STEP_B);
 }

@@ -278,8 +278,6 @@ void pass_pipe_run(struct tcase *c)
 }
 
 /* Taken long after the sender ended. */
-enum { LATE_US = 1300000 };
-
 static void late_giver(struct tcase *c, int role)
 {
 	give(c, GIVER, TAKER, pair[0], end, 2);
@@ -292,7 +290,7 @@ static void late_taker(struct tcase *c, int role)
 	gate(c);
 	role_start(c, GIVER, late_giver);
 	reap();
-	sleep_us(LATE_US);
+	sleep_us(shared->hold_s * 1e6);
 	if (accept_fds(c, GIVER, TAKER, pair[1], fds, 2) != 2) {
 		errno = ENOMSG;
 		die("take two descriptors");
