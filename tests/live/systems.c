@@ -329,7 +329,7 @@ static void connect_to(struct job *j, int peer)
 static void accept_from(struct job *j)
 {
 	int fd = accept(j->listen_fd[j->me], NULL, NULL), one = 1;
-	uint32_t peer;
+	uint32_t peer = 0;
 
 	if (fd < 0 || read(fd, &peer, 4) != 4 || peer >= (uint32_t)j->n)
 		die("accept");
@@ -491,7 +491,7 @@ static void compute(unsigned ms)
 
 	while (now_ms() < until)
 		for (int i = 0; i < 10000; i++)
-			sink += (uint64_t)i;
+			sink = sink + (uint64_t)i;
 }
 
 static void pause_ms(unsigned ms)

@@ -519,7 +519,7 @@ static void order_by_part(struct shaper *s, const uint32_t *part, uint32_t parts
 static bool shape_of_grid(struct shaper *s)
 {
 	double limit = s->in->amounts ? class_limit(s) : 0;
-	uint32_t inner, outer, rows, columns, *heavy;
+	uint32_t inner = 0, outer = 0, rows = 0, columns = 0, *heavy;
 	enum shape in, out;
 	bool crossed = true;
 
@@ -551,7 +551,7 @@ static bool shape_of_grid(struct shaper *s)
 /* Leaders have more edges than the others; without the edges between leaders, equal groups are left. */
 static bool shape_of_hierarchy(struct shaper *s)
 {
-	uint32_t fewest = NOBODY, leaders = 0, inner, parts, outer_parts, outer_size;
+	uint32_t fewest = NOBODY, leaders = 0, inner = 0, parts = 0, outer_parts = 0, outer_size = 0;
 	uint8_t *leads = mem_alloc(s->n);
 	enum shape in, out = SHAPE_UNKNOWN;
 	size_t size;
