@@ -481,16 +481,22 @@ int stored_load(struct stored *s, struct graph *g, struct err *e)
 {
 	struct loading l;
 	uint32_t index;
-	int rc = stored_load_meta(s, g, e);
+	int rc;
 
+	/* One look at all rows: a recorder that is still at work changes them, and a lock a row costs more than it. */
+	db_run(s->db, "BEGIN");
+	rc = stored_load_meta(s, g, e);
 	rc = rc ?: loading_begin(&l, s, g, e);
-	if (rc < 0)
+	if (rc < 0) {
+		db_run(s->db, "ROLLBACK");
 		return rc;
+	}
 	for (uint32_t i = 1; rc >= 0 && i <= s->max_node; i++)
 		rc = load_node(&l, i, &index);
 	for (uint32_t i = 1; rc >= 0 && i <= s->max_edge; i++)
 		rc = load_edge(&l, i);
 	loading_end(&l);
+	db_run(s->db, "ROLLBACK");
 	return rc < 0 ? rc : 0;
 }
 

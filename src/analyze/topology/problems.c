@@ -120,14 +120,11 @@ static void find_remote_memory(struct topology *t)
 }
 
 /* Ranks that share a node while others have none. */
-static void find_crowding(struct topology *t, const struct topo_group *gr)
+static void find_crowding(struct topology *t, const struct topo_group *gr, size_t nodes)
 {
 	struct strbuf text = {0};
 	VEC(uint32_t) crowd = {0};
-	size_t nodes = 0;
 
-	vec_for(&t->g->nodes, n)
-		nodes += (*n)->type == &numa_type;
 	for (size_t i = 0; i < gr->members.n && nodes >= gr->members.n; i++) {
 		const struct topo_place *a = &t->places.v[gr->members.v[i]];
 
@@ -395,12 +392,16 @@ static void tell_places(struct topology *t)
 
 void topo_add_problems(struct topology *t)
 {
+	size_t nodes = 0;
+
+	vec_for(&t->g->nodes, n)
+		nodes += (*n)->type == &numa_type;
 	find_off_device(t);
 	find_remote_memory(t);
 	find_far_threads(t);
 	find_idle_devices(t);
 	vec_for(&t->groups, gr) {
-		find_crowding(t, gr);
+		find_crowding(t, gr, nodes);
 		find_slow_transport(t, gr);
 		find_mismatch(t, gr);
 		find_uneven_work(t, gr);
