@@ -104,6 +104,7 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 	collect_host(c, g);
 	if (c->ticks)
 		rc = collect_procs(c, last, e);
+	rc = rc ?: collect_rings(c, last, e);
 	collect_procs_details(c);
 	rc = rc ?: (c->sched_probe ? collect_threads(c, g, last, e) : collect_threads_proc(c, g));
 	rc = rc ?: collect_sockets(c, g, last, e);

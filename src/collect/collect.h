@@ -82,6 +82,8 @@ void collect_host(struct collect *c, struct graph *g);
 int collect_procs(struct collect *c, bool last, struct err *e);
 /** As struct procs' learn(), with the collection as context. */
 void collect_procs_learn(void *ctx);
+/** Who has io_uring instances open, at the start and at the end. */
+int collect_rings(struct collect *c, bool last, struct err *e);
 /** Facts that cost a look at /proc, of processes that live long enough to be looked at. */
 void collect_procs_details(struct collect *c);
 void collect_procs_emit(struct collect *c, struct graph *g);

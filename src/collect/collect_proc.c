@@ -275,6 +275,32 @@ int collect_procs(struct collect *c, bool last, struct err *e)
 	return rc;
 }
 
+static int on_ring(void *ctx, const struct proc_file *f)
+{
+	struct collect *c = ctx;
+	struct proc *p;
+
+	if (f->kind != PROC_FILE_ANON || f->name_bytes < 10 || memcmp(f->name, "[io_uring]", 10))
+		return 0;
+	p = &c->procs.v.v[procs_get(&c->procs, f->tgid, f->leader_start_ns)];
+	p->rings++;
+	p->dirty = true;
+	return 0;
+}
+
+/* A ring that came and went between is seen by what it moves. */
+int collect_rings(struct collect *c, bool last, struct err *e)
+{
+	int rc;
+
+	if (!c->proc_probe || (c->ticks && !last))
+		return 0;
+	vec_for(&c->procs.v, p)
+		p->rings = 0;
+	rc = proc_probe_files(c->proc_probe, PROC_FILES_OTHERS, on_ring, c, e);
+	return rc == -ENOTSUP ? 0 : rc;
+}
+
 void collect_procs_details(struct collect *c)
 {
 	vec_for(&c->procs.v, p) {

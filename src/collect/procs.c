@@ -170,6 +170,8 @@ static void set_facts(struct graph *g, struct node *n, const struct proc *x)
 		SET(process, n, pidns, x->pidns);
 		SET(process, n, mntns, x->mntns);
 	}
+	if (x->rings)
+		SET(process, n, io_uring_rings, x->rings);
 	if (x->rss_bytes)
 		SET(process, n, rss_bytes, x->rss_bytes);
 	if (x->end_ns)

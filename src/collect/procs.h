@@ -18,6 +18,7 @@ struct proc {
 	char *exe, *cgroup, *environment; /**< as in the registry; NULL: not known */
 	uint32_t uid, nspid, netns, pidns, mntns, threads;
 	uint64_t rss_bytes;
+	uint32_t rings; /**< open io_uring instances */
 	uint64_t end_ns; /**< 0: alive */
 	int exit_status;
 	uint64_t look; /**< number of the last look at all processes that found it */

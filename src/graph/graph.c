@@ -479,11 +479,24 @@ void graph_add_cost(struct graph *g, const char *name, const char *unit, double 
 	c->value = value;
 }
 
+/* The last shown key that is measured, or the first one. */
+static int last_shown_key(const struct node *n)
+{
+	int last = -1;
+
+	for (int i = 0; i < n->type->nfields; i++)
+		if (n->type->fields[i].key == KEY_SHOWN && (last < 0 || n->measured & (1ull << i)))
+			last = i;
+	return last;
+}
+
 void graph_id_base(struct strbuf *b, const struct node *n)
 {
+	int last = last_shown_key(n);
+
 	strbuf_clear(b);
 	strbuf_add(b, n->type->name);
-	for (int i = 0; i < n->type->nfields; i++) {
+	for (int i = 0; i <= last; i++) {
 		const struct field *f = &n->type->fields[i];
 		struct value v = field_get(f, n->data);
 

@@ -129,9 +129,10 @@ static inline struct edge *graph_link(struct graph *g, const struct type *t, uin
 }
 
 /**
- * Printed id, such as "process:4711", "socket:TCP:127.0.0.1:80", "process:7@10.0.0.2" for another
- * host, "process:4711#2" for the second process with that pid. Unique in the graph and stable as long
- * as nothing is added. All ids are made at the first call after an addition.
+ * Printed id, such as "process:4711", "socket:TCP:127.0.0.1:80" (keys at its end that are not known are
+ * left out), "process:7@10.0.0.2" for another host, "process:4711#2" for the second process with that
+ * pid. Unique in the graph and stable as long as nothing is added. All ids are made at the first call
+ * after an addition.
  */
 const char *graph_node_id(struct graph *g, uint32_t node);
 
