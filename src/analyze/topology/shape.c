@@ -454,6 +454,7 @@ static enum shape equal_parts(struct shaper *s, const uint8_t *use, uint32_t *re
 	enum shape ret = SHAPE_UNKNOWN;
 	size_t size, common = 0;
 
+	*ret_size = 0;
 	*ret_parts = components(s, use);
 	for (uint32_t p = 0; p < *ret_parts; p++) {
 		enum shape shape = part_shape(s, use, p, &size);
