@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "channels.h"
+#include "collect_device.h"
 #include "collect_machine.h"
 #include "flows.h"
 #include "ipc_probe.h"
@@ -72,6 +73,7 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	c->o = *o;
 	/* Before anything is open that its child must not keep. */
 	c->placements = placements_new(o->numa_exact);
+	c->devices = devices_new();
 	c->machine = machine_new(NULL);
 	procs_init(&c->procs, !o->npids, !o->no_redact);
 	c->flows = flows_new();
@@ -114,6 +116,7 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 	if (!rc) {
 		collect_shm(c, g, last);
 		collect_numa(c, g, last);
+		collect_devices(c, g, last);
 		collect_flows(c, g);
 		collect_procs_emit(c, g);
 	}
@@ -204,6 +207,7 @@ void collect_describe(struct collect *c, struct graph *g)
 	}
 	collect_shm_describe(c, g);
 	collect_numa_describe(c, g);
+	collect_devices_describe(c, g);
 	graph_add_loss(g, "collector proc", "unreadable", c->unreadable);
 	cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	graph_add_cost(g, "cpu", "ns", (double)(c->start_cpu_ns ? cpu_ns - c->start_cpu_ns : 0));
@@ -231,6 +235,7 @@ void collect_close(struct collect *c)
 	shm_free(c->shm);
 	placements_free(c->placements);
 	machine_free(c->machine);
+	devices_free(c->devices);
 	procs_done(&c->procs);
 	collect_threads_proc_done(c);
 	vec_done(&c->failures);

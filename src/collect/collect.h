@@ -20,6 +20,7 @@ struct collect_options {
 #define SWEEP_ABOVE 4096
 
 struct channels;
+struct devices;
 struct exchange;
 struct flows;
 struct ipc_probe;
@@ -47,6 +48,7 @@ struct collect {
 	struct ipc_probe *ipc_probe;
 	struct ipc_state *ipc; /**< of collect_ipc.c; NULL: not used yet */
 	struct shm *shm;
+	struct devices *devices; /**< of collect_device.c */
 	struct machine *machine; /**< of collect_machine.c */
 	struct placements *placements; /**< of collect_numa.c */
 	struct waits *waits; /**< of collect_wait.c */

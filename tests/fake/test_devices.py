@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+"""test_devices.py [CASE]... - accelerators by fake vendor libraries and tools, through the real code.
+
+WITTY and FAKES name the program and the folder with the fakes. Needs root for private /dev folders.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+WITTY = os.environ["WITTY"]
+FAKES = os.environ["FAKES"]
+GIB = 1 << 30
+MIB = 1 << 20
+
+
+class Failed(Exception):
+    pass
+
+
+def check(ok, what, got=None):
+    if not ok:
+        raise Failed(f"{what}; got {got}" if got is not None else what)
+
+
+def equal(got, want, what):
+    check(got == want, f"{what}: wanted {want}", got)
+
+
+class Case:
+    """A folder with fakes, a scenario, and the processes that a case starts."""
+
+    def __init__(self, folder):
+        self.dir = folder
+        self.bin = os.path.join(folder, "bin")
+        self.lib = os.path.join(folder, "lib")
+        os.makedirs(self.bin)
+        os.makedirs(self.lib)
+        self.children = []
+        self.env = dict(os.environ, LD_LIBRARY_PATH=self.lib, PATH=self.bin + ":" + os.environ["PATH"])
+        self.record_pid = None
+
+    def library(self, name, under=None):
+        shutil.copy(os.path.join(FAKES, name), os.path.join(self.lib, under or name))
+
+    def tool(self, name, text):
+        path = os.path.join(self.bin, name)
+        with open(path, "w") as f:
+            f.write(text)
+        os.chmod(path, 0o755)
+
+    def scenario(self, variable, text):
+        path = os.path.join(self.dir, variable)
+        with open(path + ".new", "w") as f:
+            f.write(text)
+        os.rename(path + ".new", path)
+        self.env[variable] = path
+
+    def holder(self, files, own_pidns=False):
+        """A process that has these device files open, in a /dev of its own. @return (pid, pid in its namespace)"""
+        script = ("mount -t tmpfs none /dev; mkdir -p /dev/dri /dev/infiniband; "
+                  + "".join(f"touch {f}; exec {10 + i}<>{f}; " for i, f in enumerate(files))
+                  + "echo $$; read -r line")
+        argv = ["unshare", "-m"] + (["-pf", "--kill-child"] if own_pidns else [])
+        p = subprocess.Popen(argv + ["bash", "-c", script], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True)
+        self.children.append(p)
+        inner = int(p.stdout.readline())
+        pid = p.pid
+        if own_pidns:
+            with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
+                pid = int(f.read().split()[0])
+        return pid, inner
+
+    def record(self, seconds=2, during=None):
+        path = os.path.join(self.dir, "out.wpdb")
+        began = time.monotonic()
+        p = subprocess.Popen([WITTY, "record", "-d", f"{seconds}s", "--interval", "500ms", "-o", path, "--force"],
+                             env=self.env, stderr=subprocess.PIPE, text=True)
+        if during:
+            during()
+        err = p.communicate(timeout=120)[1]
+        check(p.returncode == 0, "record fails", err)
+        self.wall = time.monotonic() - began
+        return Recording(path)
+
+    def done(self):
+        for p in self.children:
+            p.stdin.close()
+            p.wait()
+
+
+class Recording:
+    def __init__(self, path):
+        graph = path + ".json"
+        subprocess.run([WITTY, "convert", "--force", path, graph], check=True, stderr=subprocess.DEVNULL)
+        with open(graph) as f:
+            self.graph = json.load(f)
+        text = subprocess.run([WITTY, "show", path, "summary", "--format", "json"], check=True,
+                              capture_output=True, text=True).stdout
+        self.status = {s["source"]: s for s in json.loads(text)["status"]}
+
+    def nodes(self, kind):
+        return [n for n in self.graph["nodes"] if n["entity_type"] == kind]
+
+    def edges(self, kind):
+        return [e for e in self.graph["edges"] if e["edge_type"] == kind]
+
+
+def nvidia(case, text):
+    case.library("libnvidia-ml.so.1")
+    case.scenario("FAKE_NVML", text)
+
+
+def eight_devices(case):
+    pid, _ = case.holder(["/dev/nvidia3", "/dev/nvidiactl"])
+    nvidia(case, f"devices 8\nprocess 3 {pid} 1234\nwidth 5 8\nthrottle 2 {0x4 | 0x40}\n")
+    r = case.record()
+    gpus = sorted(r.nodes("GPUEntity"), key=lambda n: n["id"])
+    equal([g["id"] for g in gpus], list(range(8)), "indexes")
+    for i, g in enumerate(gpus):
+        equal(g["pci_bus_id"], f"0000:{0x10 + i:02x}:00.0", "PCI address")
+        equal(g["device_id"], f"GPU-0000-{i:04}", "unique id")
+        equal(g["model"], "NVIDIA H100 80GB HBM3", "model")
+        equal(g["utilization_pct"], 10 * i + 5, "use")
+        equal(g["memory_util_pct"], i, "use of memory")
+        equal(g["memory_total_bytes"], 80 * GIB, "memory")
+        equal(g["memory_used_bytes"], (i + 1) * GIB, "memory used")
+        equal(g["power_mw"], 300000 + 1000 * i, "power")
+        equal(g["power_limit_mw"], 700000, "power limit")
+        equal(g["temperature_c"], 40 + i, "temperature")
+        equal(g["clock_khz"], (1980 - i) * 1000, "clock")
+        equal(g["pcie_gen"], 5, "PCIe generation")
+        equal(g["pcie_width"], 8 if i == 5 else 16, "lanes")
+        equal(g["pcie_width_max"], 16, "most lanes")
+        equal(g["pcie_rx_bytes_s"], 2e6, "PCIe to the device")
+        equal(g["pcie_tx_bytes_s"], 1e6, "PCIe from the device")
+        equal(g["throttle"], "power_cap,hw_thermal" if i == 2 else "none", "throttle reasons")
+        equal(g["driver"], "550.54.15", "driver")
+        equal(g["told_by"], "nvml", "source")
+        check(g["link_rx_bytes"] >= 1024000, "bytes over links", g["link_rx_bytes"])
+    links = r.edges("DeviceLinkEdge")
+    equal(len(links), 16, "links")
+    for e in links:
+        peer = e["target_node"]
+        if peer["entity_type"] == "GPUEntity":
+            equal(peer["id"], e["source_node"]["id"] ^ 1, "peer")
+            equal((e["links"], e["active"]), (2, 2), "links to the peer")
+        else:
+            equal(peer["device_id"], "0000:f0:00.0", "switch")
+            equal((e["links"], e["active"]), (2, 1), "links to the switch")
+    access = [e for e in r.edges("AccessEdge") if e["target_node"]["entity_type"] == "GPUEntity"]
+    equal([(e["source_node"]["pid"], e["target_node"]["id"]) for e in access], [(pid, 3)], "access")
+    equal(access[0]["memory_bytes"], 1234 * MIB, "memory of the process")
+    equal(access[0]["utilization_pct"], 33, "use by the process")
+    equal(access[0]["confidence"], 1, "confidence")
+    equal(r.status["device nvidia"]["state"], "ok", "state")
+
+
+def mig(case):
+    pid, _ = case.holder(["/dev/nvidia1"])
+    nvidia(case, f"devices 2\nmig 1 3\nprocess 1 {pid} 500 2\n")
+    r = case.record()
+    parts = [n for n in r.nodes("GPUEntity") if n.get("instance")]
+    equal(sorted(p["instance"] for p in parts), ["gi7/ci0", "gi8/ci0", "gi9/ci0"], "parts")
+    for p in parts:
+        equal(p["device_type"], "mig", "kind")
+        check(p["device_id"].startswith("MIG-0000-0001-"), "unique id", p["device_id"])
+    access = [e for e in r.edges("AccessEdge") if e["target_node"]["entity_type"] == "GPUEntity"]
+    equal([(e["source_node"]["pid"], e["target_node"].get("instance")) for e in access], [(pid, "gi9/ci0")], "access")
+
+
+def scrambled_pids(case):
+    """The driver names pids of containers; the same pids are others' on the host."""
+    a, a_inner = case.holder(["/dev/nvidia0"], own_pidns=True)
+    b, b_inner = case.holder(["/dev/nvidia1"], own_pidns=True)
+    equal(a_inner, b_inner, "pids inside")
+    stranger, _ = case.holder([])
+    nvidia(case, f"devices 3\nprocess 0 {a_inner} 100\nprocess 1 {b_inner} 200\nprocess 2 {stranger} 300\n"
+                 "process 2 4194000 400\n")
+    other, _ = case.holder(["/dev/nvidia2"])
+    r = case.record()
+    access = {(e["source_node"]["pid"], e["target_node"]["id"]): e for e in r.edges("AccessEdge")
+              if e["target_node"]["entity_type"] == "GPUEntity"}
+    equal(sorted(access), sorted([(a, 0), (b, 1), (stranger, 2), (other, 2)]), "access")
+    equal(access[a, 0]["memory_bytes"], 100 * MIB, "memory")
+    equal(access[b, 1]["memory_bytes"], 200 * MIB, "memory")
+    check(0.5 < access[a, 0]["confidence"] < 1, "a pid of a container is less sure", access[a, 0]["confidence"])
+    check(access[stranger, 2]["confidence"] < 0.5, "disagreement lowers confidence", access[stranger, 2]["confidence"])
+    check("memory_bytes" not in access[other, 2] or access[other, 2]["memory_bytes"] is None,
+          "what the driver does not tell is unknown")
+
+
+def lost(case):
+    nvidia(case, "devices 8\n")
+
+    def lose():
+        time.sleep(2)
+        case.scenario("FAKE_NVML", "devices 8\nlost 4\n")
+    r = case.record(5, lose)
+    gpus = {g["id"]: g for g in r.nodes("GPUEntity")}
+    equal(len(gpus), 8, "devices")
+    check("lost" in (gpus[4].get("state") or ""), "state of the lost one", gpus[4].get("state"))
+    equal([i for i, g in gpus.items() if g.get("state")], [4], "lost")
+
+
+def hang(case):
+    nvidia(case, "devices 8\n")
+
+    def stop():
+        time.sleep(2)
+        case.scenario("FAKE_NVML", "devices 8\nhang 30\n")
+    r = case.record(13, stop)
+    check(case.wall < 25, "the recording waits for the driver", case.wall)
+    status = r.status["device nvidia"]
+    check("hangs" in (status["reason"] or ""), "reason", status)
+    equal(len(r.nodes("GPUEntity")), 8, "devices seen before")
+
+
+def crash(case):
+    nvidia(case, "devices 8\ncrash 1\n")
+    r = case.record()
+    status = r.status["device nvidia"]
+    equal(status["state"], "off", "state")
+    check("crashed" in status["reason"], "reason", status)
+
+
+def mismatch(case):
+    nvidia(case, "init 18\n")
+    status = case.record().status["device nvidia"]
+    equal(status["state"], "off", "state")
+    check("driver's version" in status["reason"], "reason", status)
+
+
+def old_driver(case):
+    case.library("libnvidia-ml-old.so.1", "libnvidia-ml.so.1")
+    pid, _ = case.holder(["/dev/nvidia0"])
+    case.scenario("FAKE_NVML", f"devices 1\nprocess 0 {pid} 77\n")
+    r = case.record()
+    equal(r.nodes("GPUEntity")[0]["memory_used_bytes"], GIB, "memory by the older function")
+    access = [e for e in r.edges("AccessEdge") if e["target_node"]["entity_type"] == "GPUEntity"]
+    equal([(e["source_node"]["pid"], e["memory_bytes"]) for e in access], [(pid, 77 * MIB)], "access")
+
+
+def absent(case):
+    r = case.record()
+    equal(r.nodes("GPUEntity"), [], "devices")
+    for name in [n for n in r.status if n.startswith("device ")]:
+        equal(r.status[name]["state"], "off", f"state of {name}")
+        check(r.status[name]["reason"], f"reason of {name}")
+
+
+NVIDIA_SMI = r"""#!/bin/sh
+case $1 in
+--query-gpu=index,uuid,pci.bus_id,name,driver_version,*)
+	echo "0, GPU-aa, 00000000:3B:00.0, NVIDIA A10, 535.104.05, 17, 3, 23028, 512, 61.31, 150.00, 41, 1695, 1695, 6251, 4, 4, 8, 16"
+	echo "1, GPU-bb, 00000000:86:00.0, NVIDIA A10, 535.104.05, [N/A], [N/A], 23028, 0, [Unknown Error], 150.00, 38, 210, 1695, 405, 1, 4, 16, 16"
+	;;
+--query-compute-apps=gpu_uuid,pid,used_memory)
+	echo "GPU-aa, $SMI_PID, 498"
+	;;
+esac
+"""
+
+
+def nvidia_smi(case):
+    """The tool where the library is of another version."""
+    nvidia(case, "init 18\n")
+    pid, _ = case.holder([])
+    case.tool("nvidia-smi", NVIDIA_SMI)
+    case.env["SMI_PID"] = str(pid)
+    r = case.record()
+    gpus = sorted(r.nodes("GPUEntity"), key=lambda n: n["id"])
+    equal([g["pci_bus_id"] for g in gpus], ["0000:3b:00.0", "0000:86:00.0"], "PCI addresses")
+    equal((gpus[0]["utilization_pct"], gpus[0]["power_mw"], gpus[0]["memory_used_bytes"], gpus[0]["pcie_width"]),
+          (17, 61310, 512 * MIB, 8), "numbers")
+    check(gpus[1].get("utilization_pct") is None, "[N/A] is unknown", gpus[1].get("utilization_pct"))
+    equal(gpus[1]["temperature_c"], 38, "temperature")
+    access = [e for e in r.edges("AccessEdge") if e["target_node"]["entity_type"] == "GPUEntity"]
+    equal([(e["source_node"]["pid"], e["memory_bytes"]) for e in access], [(pid, 498 * MIB)], "access")
+    status = r.status["device nvidia"]
+    equal((status["state"], status["rung"]), ("reduced", "nvidia-smi"), "status")
+    check("driver's version" in status["reason"], "the reason why not NVML stays", status)
+
+
+CASES = [eight_devices, mig, scrambled_pids, lost, hang, crash, mismatch, old_driver, absent, nvidia_smi]
+
+
+def main():
+    if os.geteuid() != 0:
+        print("SKIP: needs root")
+        return 77
+    failed = 0
+    wanted = sys.argv[1:]
+    for run in CASES:
+        if wanted and run.__name__ not in wanted:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            case = Case(folder)
+            try:
+                run(case)
+                print(f"ok {run.__name__}", flush=True)
+            except (Failed, subprocess.SubprocessError, KeyError, IndexError) as e:
+                failed += 1
+                print(f"FAILED {run.__name__}: {type(e).__name__}: {e}", flush=True)
+            finally:
+                case.done()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(main())
