@@ -103,6 +103,8 @@ static void render(struct view_args *a, struct graph *g, uint32_t node, struct s
 		a->json ? render_flows_json(g, &a->selection, &w) : render_show_flows(g, &a->selection, b);
 	else if (!strcmp(a->what, "shared-memory"))
 		a->json ? render_shared_json(g, &a->selection, &w) : render_shared_text(g, &a->selection, b);
+	else if (!strcmp(a->what, "numa"))
+		a->json ? render_numa_json(g, &a->selection, &w) : render_numa_text(g, &a->selection, b);
 	else if (!strcmp(a->what, "waits"))
 		a->json ? render_waits_json(g, &a->selection, &w) : render_waits_text(g, &a->selection, b);
 	else if (!strcmp(a->what, "wakes"))
@@ -228,7 +230,7 @@ static int parse(struct view_args *a, int argc, char **argv)
 static int run_show(int argc, char **argv)
 {
 	static const char *const whats[] = {"summary", "entities", "edges", "flows", "shared-memory",
-					    "waits", "wakes", "entity", "neighbors"};
+					    "numa", "waits", "wakes", "entity", "neighbors"};
 	const size_t n = sizeof(whats) / sizeof(whats[0]);
 	struct view_args a = {.verb = &verb_show, .hops = 1, .what = "summary"};
 	int rc = parse(&a, argc, argv);
@@ -271,7 +273,7 @@ static int run_report(int argc, char **argv)
 
 const struct verb verb_show = {
 	.name = "show",
-	.usage = "FILE [summary|entities|edges|flows|shared-memory|waits|wakes|entity ID|neighbors ID] [OPTION]...",
+	.usage = "FILE [summary|entities|edges|flows|shared-memory|numa|waits|wakes|entity ID|neighbors ID] [OPTION]...",
 	.summary = "Show what a recording or graph file holds",
 	.help = "  -f, --format FORMAT   text (default) or json\n"
 		"  -t, --type TYPE       only entities or edges of this type\n"

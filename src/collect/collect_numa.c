@@ -11,9 +11,10 @@
 #include "placement_worker.h"
 
 /* Looking costs one part in COST_SHARE of the time, and at first as much as CREDIT_NS. */
-#define COST_SHARE   500
-#define CREDIT_NS    (100 * NS_PER_MS)
+#define COST_SHARE   200
+#define CREDIT_NS    (500 * NS_PER_MS)
 #define GUESS_NS     (2 * NS_PER_MS) /* of CPU time for one process, until it is known */
+#define SOON_NS	     NS_PER_SEC /* until the next look at a process that was just seen first */
 #define AGAIN_NS     (5 * NS_PER_SEC)
 #define STUCK_NS     (500 * NS_PER_MS)
 #define LAST_WAIT_NS (300 * NS_PER_MS)
@@ -23,7 +24,7 @@
 #define PAGES	    4096
 #define PAGES_SMALL 1024
 #define SMALL_BYTES (64ull << 20)
-#define LEAST_BYTES (1ull << 20)
+#define LEAST_BYTES (64ull << 10)
 
 #define STATUS_MOST   256 /* files read at one tick */
 #define THREAD_LEAST  NS_PER_MS
@@ -33,7 +34,7 @@
 struct known {
 	uint32_t id;
 	uint64_t start_ns;
-	uint64_t next_ns; /* CLOCK_MONOTONIC: not to be looked at before */
+	uint64_t first_ns, next_ns; /* CLOCK_MONOTONIC: first look, and not before the next one */
 	char *set;	  /* nodes of the set that its relation goes to: part of the relation's identity */
 	bool waiting;
 };
@@ -295,7 +296,11 @@ static void on_answer(void *ctx, const struct placement *p)
 	uint64_t now = clock_mono_ns();
 
 	k->waiting = false;
-	k->next_ns = now + AGAIN_NS;
+	k->first_ns = k->first_ns ?: now;
+	/* One that has just begun is still growing. */
+	k->next_ns = now + (now - k->first_ns < SOON_NS ? SOON_NS : now - k->first_ns);
+	if (k->next_ns > now + AGAIN_NS)
+		k->next_ns = now + AGAIN_NS;
 	n->looks++;
 	n->cpu_ns += p->cpu_ns;
 	n->credit_ns -= (int64_t)p->cpu_ns;
@@ -316,20 +321,26 @@ static void on_answer(void *ctx, const struct placement *p)
 /* A process that could be looked at, and how much that is worth. */
 struct candidate {
 	uint32_t known, pid, pages;
-	bool is_new;
-	uint64_t rss_bytes;
+	uint64_t due_ns, rss_bytes;
 };
 
-/* First those that nothing is known of, the largest first. */
+/* First those that nothing is known of, the largest first; then those that wait the longest. */
 static int by_worth(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
-	if (x->is_new != y->is_new)
-		return x->is_new ? -1 : 1;
+	if (x->due_ns != y->due_ns)
+		return x->due_ns < y->due_ns ? -1 : 1;
 	if (x->rss_bytes != y->rss_bytes)
 		return x->rss_bytes > y->rss_bytes ? -1 : 1;
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static bool is_due(const struct known *k, uint64_t now, bool last)
+{
+	if (k->waiting)
+		return false;
+	return k->next_ns <= now || (last && !k->set);
 }
 
 static void ask(struct placements *n, const struct procs *procs, bool last)
@@ -344,10 +355,10 @@ static void ask(struct placements *n, const struct procs *procs, bool last)
 		if (!p->pid || p->end_ns || !p->selected || p->kthread || (p->rss_bytes && p->rss_bytes < LEAST_BYTES))
 			continue;
 		i = known_of(&n->processes, p->pid, p->start_ns);
-		if (n->processes.v.v[i].waiting || (n->processes.v.v[i].next_ns > now && !(last && !n->processes.v.v[i].set)))
+		if (!is_due(&n->processes.v.v[i], now, last))
 			continue;
 		vec_push(&v, ((struct candidate){i, p->pid, p->rss_bytes < SMALL_BYTES ? PAGES_SMALL : PAGES,
-						 !n->processes.v.v[i].next_ns, p->rss_bytes}));
+						 n->processes.v.v[i].next_ns, p->rss_bytes}));
 	}
 	if (v.n)
 		qsort(v.v, v.n, sizeof(*v.v), by_worth);

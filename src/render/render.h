@@ -18,6 +18,8 @@ void render_flows_json(struct graph *g, const struct selection *s, struct json_w
 void render_shared_json(struct graph *g, const struct selection *s, struct json_writer *w);
 /** What threads wait for, longest first; what is idle rather than late comes last. */
 void render_waits_json(struct graph *g, const struct selection *s, struct json_writer *w);
+/** NUMA nodes; processes and threads with where they ran and where their memory is, the worst first. */
+void render_numa_json(struct graph *g, const struct selection *s, struct json_writer *w);
 /** Who ends the waits of threads, likewise. */
 void render_wakes_json(struct graph *g, const struct selection *s, struct json_writer *w);
 /** @param entities,edges counts by type number, [n_entity_types] and [n_edge_types] */
@@ -34,6 +36,7 @@ void render_shared_text(struct graph *g, const struct selection *s, struct strbu
 /** Only those that data can go through. */
 void render_shared_paths_text(struct graph *g, const struct selection *s, struct strbuf *b);
 void render_waits_text(struct graph *g, const struct selection *s, struct strbuf *b);
+void render_numa_text(struct graph *g, const struct selection *s, struct strbuf *b);
 void render_wakes_text(struct graph *g, const struct selection *s, struct strbuf *b);
 /** One line on data paths that are no flows, if there are any. */
 void render_shared_note(struct graph *g, struct strbuf *b);

@@ -206,6 +206,8 @@ void render_report_json(struct graph *g, const struct selection *s, struct json_
 	render_flows_json(g, s, w);
 	json_write_key(w, "shared_memory");
 	render_shared_json(g, s, w);
+	json_write_key(w, "numa");
+	render_numa_json(g, s, w);
 	json_write_key(w, "wakes");
 	render_wakes_json(g, s, w);
 	json_write_key(w, "busiest_threads");

@@ -405,6 +405,8 @@ void render_report_text(struct graph *g, const struct selection *s, struct strbu
 	render_flows_text(g, &flows, b);
 	strbuf_add(b, "\nSHARED MEMORY that several processes map, largest first\n");
 	render_shared_paths_text(g, &shared, b);
+	strbuf_add(b, "\nNUMA\n");
+	render_numa_text(g, &shared, b);
 	strbuf_add(b, "\nWHO WAITS FOR WHOM, waits that ended, longest first\n");
 	render_wakes_text(g, &shared, b);
 	strbuf_add(b, "\nBUSIEST THREADS\n");

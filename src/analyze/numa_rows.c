@@ -1,0 +1,98 @@
+/* Lists processes and threads by how much they run away from their memory: see numa_rows.h. */
+#include "numa_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static double sum_of(const struct by_node *b)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < b->v.n; i++)
+		sum += b->v.v[i].amount;
+	return sum;
+}
+
+static double run_ns_of(const struct node *n)
+{
+	if (n->type == &process_type)
+		return HAS(process, n, cpu_ns) ? (double)GET(process, n, cpu_ns) : 0;
+	return HAS(thread, n, run_ns) ? (double)GET(thread, n, run_ns) : 0;
+}
+
+static int by_harm(const void *a, const void *b)
+{
+	const struct numa_row *x = a, *y = b;
+
+	if (x->remote_ns != y->remote_ns)
+		return x->remote_ns > y->remote_ns ? -1 : 1;
+	if (x->score.remote_share != y->score.remote_share)
+		return x->score.remote_share > y->score.remote_share ? -1 : 1;
+	if (x->run_ns != y->run_ns)
+		return x->run_ns > y->run_ns ? -1 : 1;
+	return x->node < y->node ? -1 : x->node > y->node;
+}
+
+static void add_row(struct graph *g, const struct numa_places *p, const struct edge *d, const struct edge *memory,
+		    struct numa_rows *ret)
+{
+	struct numa_row *r = vec_add(&ret->v);
+
+	r->node = d->source;
+	r->edge = d->index;
+	numa_cpu_of(g, p, d, &r->cpu);
+	if (memory)
+		numa_memory_of(g, p, memory, &r->memory);
+	r->score = numa_score_by_node(&r->cpu, &r->memory);
+	r->verdict = numa_verdict(&r->score);
+	r->run_ns = run_ns_of(g->nodes.v[d->source]);
+	/* In files of the older tool the times by node are all that there is. */
+	if (r->run_ns <= 0 && d->type == &access_with_proc_status_type)
+		r->run_ns = sum_of(&r->cpu);
+	r->remote_ns = r->score.known ? r->run_ns * r->score.remote_share : 0;
+}
+
+void numa_rows_of(struct graph *g, const struct type *type, struct numa_rows *ret)
+{
+	const struct type *wanted = type == &process_type ? &numa_access_type : &access_with_proc_status_type;
+	uint32_t *access = mem_alloc((g->nodes.n + 1) * sizeof(*access));
+	struct numa_places places = {0};
+
+	memset(ret, 0, sizeof(*ret));
+	memset(access, 0xff, (g->nodes.n + 1) * sizeof(*access));
+	numa_places_of(g, &places);
+	vec_for(&g->edges, it)
+		if ((*it)->type == &numa_access_type)
+			access[(*it)->source] = (*it)->index;
+	vec_for(&g->edges, it) {
+		const struct edge *d = *it;
+		const struct node *n = g->nodes.v[d->source];
+		uint32_t process = d->source;
+
+		if (d->type != wanted || n->type != type)
+			continue;
+		if (type == &thread_type)
+			process = HAS(thread, n, process) ? GET(thread, n, process) : (uint32_t)g->nodes.n;
+		add_row(g, &places, d, access[process] == UINT32_MAX ? NULL : g->edges.v[access[process]], ret);
+	}
+	if (ret->v.n)
+		qsort(ret->v.v, ret->v.n, sizeof(*ret->v.v), by_harm);
+	vec_done(&places.v);
+	free(access);
+}
+
+void numa_rows_done(struct numa_rows *r)
+{
+	vec_for(&r->v, row) {
+		vec_done(&row->cpu.v);
+		vec_done(&row->memory.v);
+	}
+	vec_done(&r->v);
+}
+
+double numa_rate(const struct graph *g, const struct node *n, int field)
+{
+	if (!(n->measured >> field & 1) || !g->meta.window_ns)
+		return -1;
+	return (double)field_get(&n->type->fields[field], n->data).u64 * 1e9 / (double)g->meta.window_ns;
+}

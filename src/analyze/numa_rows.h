@@ -1,0 +1,30 @@
+#pragma once
+
+#include "numa_score.h"
+
+/* Processes and threads with where they ran and where their memory lies, the worst first. */
+
+struct numa_row {
+	uint32_t node; /**< process or thread */
+	uint32_t edge; /**< its relation to the set of NUMA nodes */
+	struct by_node cpu;    /**< ns, or shares in files of the older tool; empty: not known */
+	struct by_node memory; /**< bytes, or pages; of the thread's process; empty: not known */
+	struct numa_score score;
+	double run_ns;	  /**< CPU time; 0: not known */
+	double remote_ns; /**< part of it that went with memory of other nodes: run_ns * remote_share */
+	const char *verdict; /**< numa_verdict() */
+};
+
+struct numa_rows {
+	VEC(struct numa_row) v;
+};
+
+/**
+ * Rows of @p type: &process_type or &thread_type, by remote_ns, then by remote share, then by CPU time.
+ * The graph has gone through derive_numa().
+ */
+void numa_rows_of(struct graph *g, const struct type *type, struct numa_rows *ret);
+void numa_rows_done(struct numa_rows *r);
+
+/** A counter of a NUMA node a second, or -1 when it is not known. */
+double numa_rate(const struct graph *g, const struct node *n, int field);
