@@ -52,7 +52,7 @@ struct topo_actor {
 	uint32_t node;	 /**< in the graph; of storage: one of its files */
 	uint32_t parent; /**< actor of the parent process, TOPO_NONE */
 	uint32_t group;	 /**< index of its rank group, TOPO_NONE */
-	uint32_t rank;	 /**< place in that group */
+	uint32_t rank;	 /**< place in that group; of a device: its index in topology.devices */
 	enum actor_kind kind;
 	enum role role;
 	unsigned role_pct;	/**< confidence */

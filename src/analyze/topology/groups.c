@@ -250,9 +250,8 @@ static uint64_t device_of(const struct topology *t, uint32_t actor)
 	const struct topo_link *l = topology_out(t, actor, &n);
 
 	for (size_t i = 0; i < n; i++)
-		for (size_t d = 0; t->actors.v[l[i].to].kind == ACTOR_DEVICE && d < t->devices.n; d++)
-			if (t->actor_of[t->devices.v[d].node] == l[i].to)
-				return d;
+		if (t->actors.v[l[i].to].kind == ACTOR_DEVICE)
+			return t->actors.v[l[i].to].rank;
 	return UINT64_MAX;
 }
 

@@ -260,32 +260,58 @@ static int compare_patterns(const void *a, const void *b)
 	return x->kind < y->kind ? -1 : x->kind > y->kind;
 }
 
-static bool equal_jobs(const struct topology *t, const struct topo_group *a, const struct topo_group *b)
+static int compare_jobs(const struct topology *t, const struct topo_group *a, const struct topo_group *b)
 {
-	return a->members.n == b->members.n && a->shape.shape == b->shape.shape && a->launcher == b->launcher &&
-	       a->shape.shape != SHAPE_NONE &&
-	       !strcmp(t->actors.v[a->members.v[0]].program, t->actors.v[b->members.v[0]].program);
+	if (a->launcher != b->launcher)
+		return a->launcher < b->launcher ? -1 : 1;
+	if (a->members.n != b->members.n)
+		return a->members.n < b->members.n ? -1 : 1;
+	if (a->shape.shape != b->shape.shape)
+		return a->shape.shape < b->shape.shape ? -1 : 1;
+	return strcmp(t->actors.v[a->members.v[0]].program, t->actors.v[b->members.v[0]].program);
+}
+
+static int compare_numbers(const void *a, const void *b, void *ctx)
+{
+	const struct topology *t = ctx;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int c = compare_jobs(t, &t->groups.v[x], &t->groups.v[y]);
+
+	return c ? c : x < y ? -1 : x > y;
+}
+
+static void add_replica(struct topology *t, struct topo_group *gr, size_t equal)
+{
+	struct topo_pattern *p = topo_new_pattern(gr, PAR_REPLICAS, 60);
+
+	p->observed = true;
+	p->degree = (uint32_t)equal;
+	p->text = topo_text(t, "one of %zu independent replicas", equal);
+	topo_evidence(&p->evidence, EVIDENCE_FOR,
+		      topo_text(t, "%zu equal groups below %s exchange no data", equal, t->actors.v[gr->launcher].label));
 }
 
 /* Equal jobs side by side that exchange nothing. */
 static void find_replicas(struct topology *t)
 {
-	vec_for(&t->groups, a) {
-		size_t equal = 0;
-		struct topo_pattern *p;
+	uint32_t *order = mem_alloc((t->groups.n + 1) * sizeof(*order));
+	size_t n = t->groups.n, end;
 
-		vec_for(&t->groups, b)
-			equal += equal_jobs(t, a, b);
-		if (equal < 2 || a->launcher == TOPO_NONE)
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i;
+	if (n)
+		qsort_r(order, n, sizeof(*order), compare_numbers, t);
+	for (size_t i = 0; i < n; i = end) {
+		const struct topo_group *first = &t->groups.v[order[i]];
+
+		for (end = i + 1; end < n && !compare_jobs(t, first, &t->groups.v[order[end]]);)
+			end++;
+		if (end - i < 2 || first->launcher == TOPO_NONE || first->shape.shape == SHAPE_NONE)
 			continue;
-		p = topo_new_pattern(a, PAR_REPLICAS, 60);
-		p->observed = true;
-		p->degree = (uint32_t)equal;
-		p->text = topo_text(t, "one of %zu independent replicas", equal);
-		topo_evidence(&p->evidence, EVIDENCE_FOR,
-			      topo_text(t, "%zu equal groups below %s exchange no data", equal,
-					t->actors.v[a->launcher].label));
+		for (size_t k = i; k < end; k++)
+			add_replica(t, &t->groups.v[order[k]], end - i);
 	}
+	free(order);
 }
 
 static uint32_t instance_of(const struct topology *t, const struct topo_group *gr, const char *part)
@@ -313,8 +339,13 @@ static void find_split(struct topology *t)
 	uint32_t sides[2] = {TOPO_NONE, TOPO_NONE};
 	struct topo_pattern *p;
 	uint64_t there, back;
+	bool parts = false;
 
-	vec_for(&t->groups, gr) {
+	vec_for(&t->declared, d)
+		parts |= d->part != NULL;
+	for (size_t i = 0; parts && i < t->groups.n; i++) {
+		const struct topo_group *gr = &t->groups.v[i];
+
 		for (size_t k = 0; k < 2; k++) {
 			uint32_t a = instance_of(t, gr, k ? "decode" : "prefill");
 
@@ -352,8 +383,7 @@ void topo_add_patterns(struct topology *t)
 		observe(t, gr, &said);
 		declare_all(t, gr, &said);
 	}
-	if (t->groups.n <= TOPO_SHAPE_MAX)
-		find_replicas(t);
+	find_replicas(t);
 	find_split(t);
 	vec_for(&t->groups, gr)
 		if (gr->patterns.n)

@@ -284,16 +284,17 @@ static void add_devices(struct topology *t)
 			add_device(t, *n);
 	if (t->devices.n)
 		qsort_r(t->devices.v, t->devices.n, sizeof(*t->devices.v), compare_devices, t->g);
-	vec_for(&t->links, l) {
-		if (t->actors.v[l->to].kind != ACTOR_DEVICE)
+	for (uint32_t i = 0; i < t->devices.n; i++) {
+		uint32_t a = t->actor_of[t->devices.v[i].node];
+
+		if (a == TOPO_NONE)
 			continue;
-		vec_for(&t->devices, d) {
-			if (t->actor_of[d->node] != l->to)
-				continue;
-			vec_push(&d->users, l->from);
-			t->actors.v[l->to].label = d->label;
-		}
+		t->actors.v[a].label = t->devices.v[i].label;
+		t->actors.v[a].rank = i;
 	}
+	vec_for(&t->links, l)
+		if (t->actors.v[l->to].kind == ACTOR_DEVICE)
+			vec_push(&t->devices.v[t->actors.v[l->to].rank].users, l->from);
 }
 
 void topo_add_places(struct topology *t)
