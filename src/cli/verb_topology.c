@@ -9,13 +9,14 @@
 
 struct topology_args {
 	const char *file, *focus, *output, *format;
-	uint64_t limit;
+	uint64_t limit, budget;
 	bool force;
 };
 
 static const struct option options[] = {{"format", required_argument, NULL, 'f'},
 					{"limit", required_argument, NULL, 'n'},
 					{"focus", required_argument, NULL, 'p'},
+					{"budget", required_argument, NULL, 'b'},
 					{"output", required_argument, NULL, 'o'},
 					{"force", no_argument, NULL, 'F'},
 					{0}};
@@ -35,6 +36,10 @@ static int parse_option(struct topology_args *a, int opt)
 	case 'p':
 		a->focus = optarg;
 		return 0;
+	case 'b':
+		if (parse_number(optarg, &a->budget) || !a->budget)
+			return usage_error(&verb_topology, "'%s' is no number of tokens", optarg);
+		return 0;
 	case 'o':
 		a->output = optarg;
 		return 0;
@@ -45,21 +50,9 @@ static int parse_option(struct topology_args *a, int opt)
 	return usage_error(&verb_topology, "wrong option");
 }
 
-static int render(const struct topology_args *a, struct topology *t, const struct topology_view *v,
-		  struct strbuf *b, struct err *e)
+static enum topology_format format_of(const struct topology_args *a)
 {
-	struct json_writer w;
-	int rc;
-
-	if (strcmp(a->format, "json")) {
-		render_topology_text(t, v, !strcmp(a->format, "md"), b);
-		return 0;
-	}
-	json_writer_init_strbuf(&w, b, JSON_INDENT);
-	render_topology_json(t, v, &w);
-	rc = json_writer_finish(&w, e);
-	strbuf_addc(b, '\n');
-	return rc;
+	return !strcmp(a->format, "json") ? TOPOLOGY_JSON : !strcmp(a->format, "md") ? TOPOLOGY_MD : TOPOLOGY_TEXT;
 }
 
 static int find_focus(const struct topology_args *a, struct topology *t, uint32_t *ret, struct err *e)
@@ -75,7 +68,7 @@ static int find_focus(const struct topology_args *a, struct topology *t, uint32_
 
 static int analyse(const struct topology_args *a, struct strbuf *b, struct err *e)
 {
-	struct topology_view v = {.limit = a->limit, .focus = TOPO_NONE, .file = a->file};
+	struct topology_view v = {.parts = PARTS_ALL, .limit = a->limit, .focus = TOPO_NONE, .file = a->file};
 	struct topology t;
 	struct graph g;
 	int rc;
@@ -85,7 +78,8 @@ static int analyse(const struct topology_args *a, struct strbuf *b, struct err *
 	if (!rc) {
 		topology_init(&t, &g);
 		rc = a->focus ? find_focus(a, &t, &v.focus, e) : 0;
-		rc = rc ?: render(a, &t, &v, b, e);
+		if (!rc)
+			render_topology(&t, &v, format_of(a), a->budget, b);
 		topology_done(&t);
 	}
 	graph_done(&g);
@@ -100,7 +94,7 @@ static int run_topology(int argc, char **argv)
 	int opt, rc = 0;
 
 	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "f:n:p:o:", options, NULL)) != -1)
+	while (!rc && (opt = getopt_long(argc, argv, "f:n:p:b:o:", options, NULL)) != -1)
 		rc = opt == '?' ? usage_error(&verb_topology, "wrong option '%s'", argv[optind - 1])
 				: parse_option(&a, opt);
 	if (rc)
@@ -121,6 +115,7 @@ const struct verb verb_topology = {
 	.help = "  -f, --format FORMAT   text (default), md or json\n"
 		"  -n, --limit N         at most N items of each list\n"
 		"  -p, --focus ID        only this process and who has to do with it\n"
+		"  -b, --budget N        at most N tokens, of 4 bytes each: what matters most, and what is left out\n"
 		"  -o, --output FILE     write there instead of to standard output\n"
 		"      --force           replace that file if it exists\n",
 	.run = run_topology,

@@ -182,7 +182,7 @@ static void write_busy_threads(struct graph *g, const struct selection *s, struc
 
 static void write_topology(struct graph *g, const struct selection *s, struct json_writer *w)
 {
-	struct topology_view v = {.limit = s->limit, .focus = TOPO_NONE};
+	struct topology_view v = {.parts = PARTS_ALL, .limit = s->limit, .focus = TOPO_NONE};
 	struct topology t;
 
 	topology_init(&t, g);

@@ -381,11 +381,13 @@ static void add_threads(struct graph *g, const struct selection *s, struct strbu
 
 static void add_topology(struct graph *g, const struct selection *s, struct strbuf *b)
 {
-	struct topology_view v = {.limit = s->limit, .focus = TOPO_NONE};
+	/* The report has processes and flows of its own. */
+	struct topology_view v = {.parts = PARTS_ALL & ~(1u << PART_PROCESSES | 1u << PART_LINKS | 1u << PART_PLACES),
+				  .limit = s->limit, .focus = TOPO_NONE};
 	struct topology t;
 
 	topology_init(&t, g);
-	render_topology_section(&t, &v, b);
+	render_topology_text(&t, &v, false, b);
 	topology_done(&t);
 }
 

@@ -674,6 +674,8 @@ static void add_unseen(const struct page *p)
 
 static void add_more(const struct page *p)
 {
+	if (!p->v->file)
+		return;
 	heading(p, "MORE");
 	item(p);
 	strbuf_addf(p->b, "one process: witty-profiler topology %s --focus process:PID\n",
@@ -684,17 +686,16 @@ static void add_more(const struct page *p)
 	strbuf_addf(p->b, "all flows: witty-profiler show %s flows\n", p->v->file);
 }
 
-void render_topology_section(struct topology *t, const struct topology_view *v, struct strbuf *b)
-{
-	struct page p = {.t = t, .b = b, .v = v};
+static void (*const parts[])(const struct page *) = {
+	[PART_OVERVIEW] = add_overview, [PART_PROBLEMS] = add_problems, [PART_GROUPS] = add_groups,
+	[PART_PATHS] = add_paths,	[PART_DEVICES] = add_devices,	[PART_UNSEEN] = add_unseen,
+	[PART_PROCESSES] = add_tree,	[PART_PLACES] = add_places,	[PART_LINKS] = add_links,
+	[PART_MORE] = add_more,
+};
 
-	add_overview(&p);
-	add_devices(&p);
-	add_groups(&p);
-	add_paths(&p);
-	add_problems(&p);
-	add_unseen(&p);
-}
+/* In the order of reading: what there is before what is wrong with it. */
+static const enum topology_part order[] = {PART_OVERVIEW, PART_PROCESSES, PART_DEVICES,	 PART_PLACES, PART_GROUPS,
+					   PART_PATHS,	  PART_LINKS,	  PART_PROBLEMS, PART_UNSEEN, PART_MORE};
 
 void render_topology_text(struct topology *t, const struct topology_view *v, bool md, struct strbuf *b)
 {
@@ -702,15 +703,9 @@ void render_topology_text(struct topology *t, const struct topology_view *v, boo
 
 	if (md)
 		strbuf_add(b, "# Topology\n");
-	add_overview(&p);
-	add_tree(&p);
-	add_devices(&p);
-	add_places(&p);
-	add_groups(&p);
-	add_paths(&p);
-	add_links(&p);
-	add_problems(&p);
-	add_unseen(&p);
-	if (v->file)
-		add_more(&p);
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		if (v->parts & 1u << order[i])
+			parts[order[i]](&p);
+	if (v->note)
+		strbuf_addf(b, "\n%s\n", v->note);
 }

@@ -300,23 +300,39 @@ static void write_problems(struct topology *t, const struct topology_view *v, st
 	json_write_array_end(w);
 }
 
-void render_topology_json(struct topology *t, const struct topology_view *v, struct json_writer *w)
+static void write_unseen(struct topology *t, struct json_writer *w)
 {
-	json_write_object(w);
-	json_key_u64(w, "schema_version", GRAPH_SCHEMA_VERSION);
-	key_id(t, w, "main", t->main_actor);
-	write_actors(t, v, w);
-	write_links(t, v, w);
-	write_devices(t, w);
-	write_places(t, v, w);
-	write_groups(t, v, w);
-	write_knots(t, v, w);
-	write_paths(t, v, w);
-	write_problems(t, v, w);
 	json_write_key(w, "not_observed");
 	json_write_array(w);
 	vec_for(&t->unseen, u)
 		json_write_str(w, *u);
 	json_write_array_end(w);
+}
+
+void render_topology_json(struct topology *t, const struct topology_view *v, struct json_writer *w)
+{
+	json_write_object(w);
+	json_key_u64(w, "schema_version", GRAPH_SCHEMA_VERSION);
+	key_id(t, w, "main", t->main_actor);
+	if (v->parts & 1u << PART_PROCESSES)
+		write_actors(t, v, w);
+	if (v->parts & 1u << PART_LINKS)
+		write_links(t, v, w);
+	if (v->parts & 1u << PART_DEVICES)
+		write_devices(t, w);
+	if (v->parts & 1u << PART_PLACES)
+		write_places(t, v, w);
+	if (v->parts & 1u << PART_GROUPS)
+		write_groups(t, v, w);
+	if (v->parts & 1u << PART_PATHS) {
+		write_knots(t, v, w);
+		write_paths(t, v, w);
+	}
+	if (v->parts & 1u << PART_PROBLEMS)
+		write_problems(t, v, w);
+	if (v->parts & 1u << PART_UNSEEN)
+		write_unseen(t, w);
+	if (v->note)
+		json_key_str(w, "left_out", v->note);
 	json_write_object_end(w);
 }
