@@ -14,7 +14,7 @@
 /* To look for open files costs a look at every file of every process. */
 #define HOLDERS_EVERY_NS (10 * NS_PER_SEC)
 
-static const struct accel_source *const sources[] = {&accel_nvidia};
+static const struct accel_source *const sources[] = {&accel_nvidia, &accel_ascend};
 
 struct devices *devices_new(void)
 {

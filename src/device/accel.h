@@ -115,4 +115,5 @@ struct accel_source {
 	void (*read)(void **state, bool no_library, struct accel_report *ret);
 };
 
+extern const struct accel_source accel_ascend;
 extern const struct accel_source accel_nvidia;

@@ -1,52 +1,31 @@
 /* NVIDIA's devices: by the library NVML, and by the tool nvidia-smi where that does not work. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "accel.h"
+#include "dl_table.h"
 #include "nvml_abi.h"
 #include "nvidia_smi.h"
 
 struct nvml {
-	void *lib;
 #define FN(need, name, ...) int (*name)(__VA_ARGS__);
 #include "nvml_fn.def"
 #undef FN
 	unsigned long long seen_us[256]; /* newest sample of use by process, by device */
 };
 
-enum need { MUST, MAY };
-
-static const struct {
-	const char *name;
-	enum need need;
-	size_t offset;
-} functions[] = {
+static const struct dl_function functions[] = {
 #define FN(need, name, ...) {#name, need, offsetof(struct nvml, name)},
 #include "nvml_fn.def"
 #undef FN
 };
 
-/* @return false: it is not there, or too old or too new; the report says why */
 static bool load(struct nvml *n, struct accel_report *r)
 {
-	n->lib = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (!n->lib) {
-		accel_state(r, ACCEL_ABSENT, "%.300s", dlerror());
-		return false;
-	}
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		void *f = dlsym(n->lib, functions[i].name);
+	static const char *const libraries[] = {"libnvidia-ml.so.1", NULL};
 
-		memcpy((char *)n + functions[i].offset, &f, sizeof(f));
-		if (!f && functions[i].need == MUST) {
-			accel_state(r, ACCEL_FAILED, "libnvidia-ml.so.1 has no %s: not a version that is known",
-				    functions[i].name);
-			return false;
-		}
-	}
-	return true;
+	return dl_table_load(n, libraries, functions, sizeof(functions) / sizeof(functions[0]), r);
 }
 
 static bool init(struct nvml *n, struct accel_report *r)

@@ -287,7 +287,150 @@ def nvidia_smi(case):
     check("driver's version" in status["reason"], "the reason why not NVML stays", status)
 
 
-CASES = [eight_devices, mig, scrambled_pids, lost, hang, crash, mismatch, old_driver, absent, nvidia_smi]
+def dcmi(case):
+    """Cards of two chips each."""
+    case.library("libdcmi.so")
+    pid, _ = case.holder(["/dev/davinci3", "/dev/davinci_manager"])
+    other, _ = case.holder(["/dev/davinci0"])
+    case.scenario("FAKE_DCMI", f"cards 4\nchips 2\nhealth 2 3\nprocess 1 1 {pid} 30000\n")
+    r = case.record()
+    npus = {(n["id"], n["chip"]): n for n in r.nodes("NPUEntity")}
+    equal(sorted(npus), [(c, k) for c in range(4) for k in range(2)], "cards and chips")
+    for (c, k), n in npus.items():
+        equal(n["pci_bus_id"], f"0000:{0x80 + 2 * c + k:02x}:00.0", "PCI address")
+        equal(n["model"], "Ascend 910B3", "model")
+        equal(n["utilization_pct"], 50 + c, "use of the cores")
+        equal(n["memory_util_pct"], 31, "use of the bandwidth")
+        equal(n["memory_total_bytes"], 65536 * MIB, "memory")
+        equal(n["memory_used_bytes"], (3465 + c) * MIB, "memory used")
+        equal(n["power_mw"], 91300 + 100 * c, "power")
+        equal(n["temperature_c"], 36 + k, "temperature")
+        equal(n["health"], "Critical" if c == 2 else "OK", "health")
+        equal(n["cpu_affinity"], "0-1", "CPUs")
+        equal((n["told_by"], n["driver"]), ("dcmi", "24.1.0"), "source")
+    links = {(e["source_node"]["id"], e["source_node"]["chip"], e["target_node"]["id"], e["target_node"]["chip"]):
+             e["kind"] for e in r.edges("DeviceLinkEdge")}
+    equal(len(links), 56, "links")
+    for (a, _, b, _), kind in links.items():
+        equal(kind, "SIO" if a == b else "HCCS", "kind of link")
+    access = {(e["source_node"]["pid"], e["target_node"]["id"], e["target_node"]["chip"]): e
+              for e in r.edges("AccessEdge") if e["target_node"]["entity_type"] == "NPUEntity"}
+    equal(sorted(access), sorted([(pid, 1, 1), (other, 0, 0)]), "access")
+    equal(access[pid, 1, 1]["memory_bytes"], 30000 * MIB, "memory of the process")
+    equal(len([e for e in r.edges("AffinitativeToNuma") if e["source_node"]["entity_type"] == "NPUEntity"]), 8,
+          "nodes near")
+
+
+NPU_SMI = r"""#!/bin/sh
+if [ "$2" = -t ]; then cat "$NPU_TOPO"; else cat "$NPU_INFO"; fi
+"""
+INFO_910B = """
++------------------------------------------------------------------------------------------------+
+| npu-smi 24.1.rc1                 Version: 24.1.rc1                                             |
++---------------------------+---------------+----------------------------------------------------+
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     910B3               | OK            | 91.3        36                0    / 0             |
+| 0                         | 0000:C1:00.0  | 87          0    / 0          20701/ 65536         |
++===========================+===============+====================================================+
+| 1     910B3               | Warning       | -           38                0    / 0             |
+| 0                         | 0000:01:00.0  | 0           0    / 0          3306  / 65536        |
++===========================+===============+====================================================+
++---------------------------+---------------+----------------------------------------------------+
+| NPU     Chip              | Process id    | Process name             | Process memory(MB)      |
++===========================+===============+====================================================+
+| 0       0                 | %d            | python3                  | 17400                   |
++===========================+===============+====================================================+
+| No running processes found in NPU 1                                                            |
++===========================+===============+====================================================+
+"""
+TOPO_910B = """	   NPU0       NPU1       CPU Affinity
+NPU0       X          HCCS       0-1
+NPU1       HCCS       X          0-1
+
+Legend:
+  X    = Self
+"""
+INFO_910_93 = """
++------------------------------------------------------------------------------------------------+
+| npu-smi 25.0.rc1                 Version: 25.0.rc1                                             |
++---------------------------+---------------+----------------------------------------------------+
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip  Phy-ID              | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     Ascend910           | OK            | 176.9       46                0    / 0             |
+| 0     0                   | 0000:9D:00.0  | 12          0    / 0          3120 / 65536         |
++------------------------------------------------------------------------------------------------+
+| 0     Ascend910           | OK            | -           45                0    / 0             |
+| 1     1                   | 0000:9F:00.0  | 13          0    / 0          2880 / 65536         |
++===========================+===============+====================================================+
++---------------------------+---------------+----------------------------------------------------+
+| NPU     Chip              | Process id    | Process name             | Process memory(MB)      |
++===========================+===============+====================================================+
+| 0       1                 | %d            | python3                  | 111                     |
++===========================+===============+====================================================+
+"""
+INFO_310P = """
++--------------------------------------------------------------------------------------------------------+
+| npu-smi 23.0.0                                   Version: 23.0.0                                       |
++-------------------------------+-----------------+------------------------------------------------------+
+| NPU     Name                  | Health          | Power(W)     Temp(C)           Hugepages-Usage(page) |
+| Chip    Device                | Bus-Id          | AICore(%)    Memory-Usage(MB)                        |
++===============================+=================+======================================================+
+| 8       310P3                 | OK              | NA           41                0     / 0             |
+| 0       0                     | 0000:01:00.0    | 3            1697 / 21527                            |
++===============================+=================+======================================================+
++-------------------------------+-----------------+------------------------------------------------------+
+| NPU     Chip                  | Process id      | Process name             | Process memory(MB)        |
++===============================+=================+======================================================+
+| 8       0                     | %d              | main                     | 97                        |
++===============================+=================+======================================================+
+"""
+
+
+def npu_smi_of(case, info, topo, files):
+    pid, _ = case.holder(files)
+    for name, text in ("NPU_INFO", info.replace("%d", str(pid))), ("NPU_TOPO", topo):
+        case.scenario(name, text)
+    case.tool("npu-smi", NPU_SMI)
+    r = case.record()
+    npus = sorted(r.nodes("NPUEntity"), key=lambda n: (n["id"], n["chip"]))
+    access = [e for e in r.edges("AccessEdge") if e["target_node"]["entity_type"] == "NPUEntity"]
+    equal([e["source_node"]["pid"] for e in access], [pid], "access")
+    equal(access[0]["confidence"], 1, "the process has the device open")
+    equal(r.status["device ascend"]["rung"], "npu-smi", "status")
+    return r, npus, access[0]
+
+
+def npu_smi(case):
+    r, npus, access = npu_smi_of(case, INFO_910B, TOPO_910B, ["/dev/davinci0"])
+    equal([(n["pci_bus_id"], n["utilization_pct"], n["memory_used_bytes"] >> 20, n["health"]) for n in npus],
+          [("0000:c1:00.0", 87, 20701, "OK"), ("0000:01:00.0", 0, 3306, "Warning")], "chips")
+    equal(npus[0]["power_mw"], 91300, "power")
+    check(npus[1].get("power_mw") is None, "power that is not measured is unknown")
+    equal([e["kind"] for e in r.edges("DeviceLinkEdge")], ["HCCS", "HCCS"], "links")
+    equal([n["cpu_affinity"] for n in npus], ["0-1", "0-1"], "CPUs")
+    equal(access["memory_bytes"], 17400 * MIB, "memory")
+
+
+def npu_smi_two_chips(case):
+    _, npus, access = npu_smi_of(case, INFO_910_93, "", ["/dev/davinci1"])
+    equal([(n["id"], n["chip"], n["pci_bus_id"], n["utilization_pct"]) for n in npus],
+          [(0, 0, "0000:9d:00.0", 12), (0, 1, "0000:9f:00.0", 13)], "chips")
+    equal(access["target_node"]["chip"], 1, "chip of the process")
+
+
+def npu_smi_no_hbm(case):
+    _, npus, access = npu_smi_of(case, INFO_310P, "", ["/dev/davinci0"])
+    equal([(n["id"], n["memory_used_bytes"] >> 20, n["memory_total_bytes"] >> 20) for n in npus], [(8, 1697, 21527)],
+          "memory")
+    check(npus[0].get("power_mw") is None, "NA is unknown")
+    equal(access["memory_bytes"], 97 * MIB, "memory of the process")
+
+
+CASES = [eight_devices, mig, scrambled_pids, lost, hang, crash, mismatch, old_driver, absent, nvidia_smi, dcmi, npu_smi,
+         npu_smi_two_chips, npu_smi_no_hbm]
 
 
 def main():
