@@ -24,7 +24,6 @@
 #define PAGES	    4096
 #define PAGES_SMALL 1024
 #define SMALL_BYTES (64ull << 20)
-#define LEAST_BYTES (64ull << 10)
 
 #define STATUS_MOST   256 /* files read at one tick */
 #define THREAD_LEAST  NS_PER_MS
@@ -352,7 +351,7 @@ static void ask(struct placements *n, const struct procs *procs, bool last)
 	vec_for(&procs->v, p) {
 		uint32_t i;
 
-		if (!p->pid || p->end_ns || !p->selected || p->kthread || (p->rss_bytes && p->rss_bytes < LEAST_BYTES))
+		if (!p->pid || p->end_ns || !p->selected || p->kthread)
 			continue;
 		i = known_of(&n->processes, p->pid, p->start_ns);
 		if (!is_due(&n->processes.v.v[i], now, last))

@@ -3,19 +3,14 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "vec.h"
+#include "worker.h"
 
 #define WAITING_MOST 1024
 
@@ -25,17 +20,12 @@ struct question {
 };
 
 struct placement_worker {
-	const struct placement_options *o;
+	struct placement_options o;
 	uint64_t stuck_ns;
-	pid_t child;
-	int fd; /* -1: there is no child */
+	struct worker child;
 	VEC(struct question) asked; /* [0] is looked at now */
 	uint64_t since_ns;	    /* when it had no other to look at any more */
-	VEC(pid_t) gone;	    /* given up, not reaped yet */
 };
-
-/* The other end of a socket in the child, where it is the only thing that is open. */
-#define CHILD_FD 3
 
 /* Nodes that there are none of are not sent, so that more answers wait for who takes them once a tick. */
 static size_t answer_bytes(const struct placement *p)
@@ -43,80 +33,24 @@ static size_t answer_bytes(const struct placement *p)
 	return offsetof(struct placement, nodes) + p->nnodes * sizeof(p->nodes[0]);
 }
 
-/*
- * Nothing that this process has open may live on in a child that hangs: BPF programs would stay
- * attached, a recording locked.
- */
-static void keep_only(int fd)
+static void serve(void *ctx, int fd)
 {
-	if (fd != CHILD_FD)
-		dup2(fd, CHILD_FD);
-	if (!syscall(SYS_close_range, CHILD_FD + 1, ~0u, 0))
-		return;
-	for (int i = CHILD_FD + 1, n = (int)sysconf(_SC_OPEN_MAX); i < n && i < 65536; i++)
-		close(i);
-}
-
-__attribute__((noreturn)) static void serve(const struct placement_options *o, int fd, pid_t parent)
-{
-	struct placement_options each = *o;
+	struct placement_options each = *(const struct placement_options *)ctx;
 	struct question q;
 	struct placement p;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(0);
-	keep_only(fd);
-	signal(SIGPIPE, SIG_IGN);
-	while (recv(CHILD_FD, &q, sizeof(q), 0) == sizeof(q)) {
+	while (recv(fd, &q, sizeof(q), 0) == sizeof(q)) {
 		each.pages = q.pages;
 		placement_sample(&each, q.pid, q.tag, &p);
-		if (send(CHILD_FD, &p, answer_bytes(&p), 0) < 0)
-			break;
+		if (send(fd, &p, answer_bytes(&p), 0) < 0)
+			return;
 	}
-	_exit(0);
 }
 
 static int start(struct placement_worker *w)
 {
-	int fds[2];
-	pid_t parent = getpid();
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
-		return -errno;
-	w->child = fork();
-	if (!w->child)
-		serve(w->o, fds[1], parent);
-	close(fds[1]);
-	if (w->child < 0) {
-		int rc = -errno;
-
-		close(fds[0]);
-		return rc;
-	}
-	w->fd = fds[0];
 	w->since_ns = clock_mono_ns();
-	return 0;
-}
-
-static void reap(struct placement_worker *w)
-{
-	for (size_t i = 0; i < w->gone.n;)
-		if (waitpid(w->gone.v[i], NULL, WNOHANG))
-			w->gone.v[i] = w->gone.v[--w->gone.n];
-		else
-			i++;
-}
-
-static void give_up(struct placement_worker *w)
-{
-	if (w->fd < 0)
-		return;
-	close(w->fd);
-	w->fd = -1;
-	kill(w->child, SIGKILL);
-	vec_push(&w->gone, w->child);
-	reap(w);
+	return worker_start(&w->child, WORKER_CLOSE, serve, &w->o);
 }
 
 int placement_worker_open(struct placement_worker **ret, const struct placement_options *o, uint64_t stuck_ns,
@@ -125,9 +59,9 @@ int placement_worker_open(struct placement_worker **ret, const struct placement_
 	struct placement_worker *w = mem_alloc(sizeof(*w));
 	int rc;
 
-	w->o = o;
+	w->o = *o;
 	w->stuck_ns = stuck_ns;
-	w->fd = -1;
+	w->child.fd = -1;
 	rc = start(w);
 	if (rc < 0) {
 		free(w);
@@ -141,27 +75,21 @@ void placement_worker_close(struct placement_worker *w)
 {
 	if (!w)
 		return;
-	give_up(w);
-	/* One that is not stuck ends at once. */
-	for (unsigned i = 0; i < 20 && w->gone.n; i++) {
-		nanosleep(&(struct timespec){.tv_nsec = (long)NS_PER_MS}, NULL);
-		reap(w);
-	}
+	worker_done(&w->child);
 	vec_done(&w->asked);
-	vec_done(&w->gone);
 	free(w);
 }
 
 static int send_question(struct placement_worker *w, const struct question *q)
 {
-	return send(w->fd, q, sizeof(*q), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return send(w->child.fd, q, sizeof(*q), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 int placement_worker_ask(struct placement_worker *w, uint32_t pid, uint64_t tag, uint32_t pages)
 {
 	struct question q = {.pid = pid, .pages = pages, .tag = tag};
 
-	if (w->asked.n >= WAITING_MOST || w->fd < 0 || send_question(w, &q) < 0)
+	if (w->asked.n >= WAITING_MOST || w->child.fd < 0 || send_question(w, &q) < 0)
 		return -EAGAIN;
 	if (!w->asked.n)
 		w->since_ns = clock_mono_ns();
@@ -185,7 +113,7 @@ static int replace(struct placement_worker *w)
 {
 	int rc;
 
-	give_up(w);
+	worker_give_up(&w->child);
 	rc = start(w);
 	if (rc < 0)
 		return rc;
@@ -200,7 +128,7 @@ static int replace(struct placement_worker *w)
 /* @return 1: an answer, 0: none is there, -errno: the other end is gone */
 static int receive(struct placement_worker *w, struct placement *p)
 {
-	ssize_t n = recv(w->fd, p, sizeof(*p), MSG_DONTWAIT);
+	ssize_t n = recv(w->child.fd, p, sizeof(*p), MSG_DONTWAIT);
 
 	if (n >= (ssize_t)offsetof(struct placement, nodes) && n == (ssize_t)answer_bytes(p))
 		return 1;
@@ -224,8 +152,8 @@ int placement_worker_take(struct placement_worker *w, uint64_t wait_ns,
 	uint64_t now = clock_mono_ns(), until = now + wait_ns;
 	struct placement p;
 
-	reap(w);
-	if (w->fd < 0)
+	worker_reap(&w->child);
+	if (w->child.fd < 0)
 		return -EPIPE;
 	while (w->asked.n) {
 		int rc = receive(w, &p), wait_ms;
@@ -246,7 +174,7 @@ int placement_worker_take(struct placement_worker *w, uint64_t wait_ns,
 		if (now >= until)
 			return 0;
 		wait_ms = (int)((until - now) / NS_PER_MS) + 1;
-		poll(&(struct pollfd){.fd = w->fd, .events = POLLIN}, 1, wait_ms < 10 ? wait_ms : 10);
+		poll(&(struct pollfd){.fd = w->child.fd, .events = POLLIN}, 1, wait_ms < 10 ? wait_ms : 10);
 	}
 	return 0;
 }

@@ -1,0 +1,150 @@
+/* Child processes that may hang, and reading files through one: see worker.h. */
+#include "worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "clock.h"
+
+#define CHILD_FD  3	/* the socket in a child that keeps nothing else */
+#define DONE_MS	  20	/* one that is not stuck ends sooner */
+#define PATH_MOST 256
+
+static int keep_only(int fd)
+{
+	if (fd != CHILD_FD)
+		dup2(fd, CHILD_FD);
+	/* As the system call says it: older headers have no name for it. */
+	if (syscall(SYS_close_range, CHILD_FD + 1, ~0u, 0))
+		for (int i = CHILD_FD + 1, n = (int)sysconf(_SC_OPEN_MAX); i < n && i < 65536; i++)
+			close(i);
+	return CHILD_FD;
+}
+
+int worker_start(struct worker *w, enum worker_files files, void (*serve)(void *ctx, int fd), void *ctx)
+{
+	pid_t parent = getpid();
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+		return -errno;
+	w->pid = fork();
+	if (!w->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGPIPE, SIG_IGN);
+		if (getppid() == parent)
+			serve(ctx, files == WORKER_CLOSE ? keep_only(fds[1]) : fds[1]);
+		_exit(0);
+	}
+	close(fds[1]);
+	w->fd = fds[0];
+	if (w->pid < 0) {
+		int rc = -errno;
+
+		close(TAKE_FD(w->fd));
+		return rc;
+	}
+	return 0;
+}
+
+void worker_reap(struct worker *w)
+{
+	for (size_t i = 0; i < w->gone.n;)
+		if (waitpid(w->gone.v[i], NULL, WNOHANG))
+			w->gone.v[i] = w->gone.v[--w->gone.n];
+		else
+			i++;
+}
+
+void worker_give_up(struct worker *w)
+{
+	if (w->fd < 0)
+		return;
+	close(TAKE_FD(w->fd));
+	kill(w->pid, SIGKILL);
+	vec_push(&w->gone, w->pid);
+	worker_reap(w);
+}
+
+void worker_done(struct worker *w)
+{
+	worker_give_up(w);
+	for (unsigned i = 0; i < DONE_MS && w->gone.n; i++) {
+		nanosleep(&(struct timespec){.tv_nsec = (long)NS_PER_MS}, NULL);
+		worker_reap(w);
+	}
+	vec_done(&w->gone);
+}
+
+/* An answer: the result, and behind it what was read. */
+struct read_answer {
+	int64_t n;
+	char bytes[SLOW_READ_BYTES];
+};
+
+static void serve_reads(void *ctx, int fd)
+{
+	static struct read_answer a; /* of the child alone */
+	char path[PATH_MOST];
+	ssize_t n;
+
+	(void)ctx;
+	while ((n = recv(fd, path, sizeof(path) - 1, 0)) > 0) {
+		path[n] = '\0';
+		CLEANUP_CLOSE int f = open(path, O_RDONLY | O_CLOEXEC);
+		a.n = f < 0 ? -errno : read(f, a.bytes, sizeof(a.bytes));
+		if (f >= 0 && a.n < 0)
+			a.n = -errno;
+		if (send(fd, &a, sizeof(a.n) + (a.n > 0 ? (size_t)a.n : 0), 0) < 0)
+			return;
+	}
+}
+
+void slow_reader_init(struct slow_reader *r, uint64_t stuck_ns)
+{
+	memset(r, 0, sizeof(*r));
+	r->w.fd = -1;
+	r->stuck_ns = stuck_ns;
+}
+
+void slow_reader_done(struct slow_reader *r)
+{
+	worker_done(&r->w);
+}
+
+ssize_t slow_read(struct slow_reader *r, const char *path, void *buf, size_t size)
+{
+	struct pollfd p = {.events = POLLIN};
+	struct read_answer a;
+	ssize_t n;
+	int rc;
+
+	if (r->w.fd < 0 && (rc = worker_start(&r->w, WORKER_CLOSE, serve_reads, NULL)) < 0)
+		return rc;
+	if (send(r->w.fd, path, strnlen(path, PATH_MOST - 1), MSG_NOSIGNAL) < 0) {
+		worker_give_up(&r->w);
+		return -EPIPE;
+	}
+	p.fd = r->w.fd;
+	while ((rc = poll(&p, 1, (int)(r->stuck_ns / NS_PER_MS))) < 0 && errno == EINTR)
+		;
+	n = rc > 0 ? recv(r->w.fd, &a, sizeof(a), 0) : -1;
+	if (n < (ssize_t)sizeof(a.n)) {
+		worker_give_up(&r->w);
+		r->stuck += rc == 0;
+		return rc == 0 ? -ETIMEDOUT : -EPIPE;
+	}
+	if (a.n > 0)
+		memcpy(buf, a.bytes, (size_t)a.n < size ? (size_t)a.n : size);
+	return a.n > (int64_t)size ? (ssize_t)size : (ssize_t)a.n;
+}
