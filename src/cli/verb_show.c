@@ -1,6 +1,8 @@
 /* witty-profiler show and report: what a recording or graph file holds. */
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +15,10 @@
 
 struct view_args {
 	const struct verb *verb;
-	const char *file, *what, *id, *output;
+	const char *file, *what, *id, *other, *output;
 	const char *type_name;
 	bool json, force;
-	uint64_t limit, hops;
+	uint64_t limit, hops, budget;
 	struct selection selection;
 };
 
@@ -24,12 +26,42 @@ static const struct option options[] = {{"format", required_argument, NULL, 'f'}
 					{"type", required_argument, NULL, 't'},
 					{"limit", required_argument, NULL, 'n'},
 					{"hops", required_argument, NULL, 'h' + 256},
+					{"name", required_argument, NULL, 'N'},
+					{"container", required_argument, NULL, 'C'},
+					{"min-bytes", required_argument, NULL, 'B'},
+					{"min-rate", required_argument, NULL, 'R'},
+					{"after", required_argument, NULL, 'A'},
+					{"budget", required_argument, NULL, 'b'},
 					{"output", required_argument, NULL, 'o'},
 					{"force", no_argument, NULL, 'F'},
 					{0}};
 
+/* Options that choose from a list. @return 0, an exit code, or -1: none of them */
+static int parse_filter(struct view_args *a, int opt)
+{
+	uint64_t *number = opt == 'B' ? &a->selection.min_bytes :
+			   opt == 'R' ? &a->selection.min_rate :
+			   opt == 'A' ? &a->selection.after :
+			   opt == 'b' ? &a->budget :
+					NULL;
+
+	if (opt == 'N')
+		a->selection.name = optarg;
+	else if (opt == 'C')
+		a->selection.container = optarg;
+	else if (!number)
+		return -1;
+	else if (parse_number(optarg, number))
+		return usage_error(a->verb, "'%s' is no number", optarg);
+	return 0;
+}
+
 static int parse_option(struct view_args *a, int opt)
 {
+	int rc = parse_filter(a, opt);
+
+	if (rc >= 0)
+		return rc;
 	switch (opt) {
 	case 'f':
 		if (strcmp(optarg, "json") && strcmp(optarg, "text"))
@@ -84,7 +116,7 @@ static void render_show_flows(struct graph *g, const struct selection *s, struct
 	render_shared_note(g, b);
 }
 
-static void render(struct view_args *a, struct graph *g, uint32_t node, struct strbuf *b)
+static void render(struct view_args *a, struct graph *g, uint32_t node, uint32_t other, struct strbuf *b)
 {
 	uint64_t *entities = mem_alloc(n_entity_types * sizeof(*entities));
 	uint64_t *edges = mem_alloc(n_edge_types * sizeof(*edges));
@@ -111,6 +143,8 @@ static void render(struct view_args *a, struct graph *g, uint32_t node, struct s
 		a->json ? render_wakes_json(g, &a->selection, &w) : render_wakes_text(g, &a->selection, b);
 	else if (!strcmp(a->what, "report"))
 		a->json ? render_report_json(g, &a->selection, &w) : render_report_text(g, &a->selection, b);
+	else if (!strcmp(a->what, "paths"))
+		a->json ? render_paths_json(g, node, other, &w) : render_paths_text(g, node, other, b);
 	else
 		a->json ? render_entity_json(g, node, &w) : render_entity_text(g, node, b);
 	if (a->json) {
@@ -121,6 +155,43 @@ static void render(struct view_args *a, struct graph *g, uint32_t node, struct s
 	}
 	free(entities);
 	free(edges);
+}
+
+/* A common size of a token, for texts like these. */
+#define TOKEN_BYTES 4
+
+static bool fits(struct view_args *a, struct graph *g, uint64_t limit, struct strbuf *b)
+{
+	a->selection.limit = limit;
+	strbuf_clear(b);
+	render(a, g, NODE_NONE, NODE_NONE, b);
+	return b->n <= a->budget * TOKEN_BYTES;
+}
+
+/* As many of a list as fit, the most important first. The text says what is left out; JSON has no place for it. */
+static void render_within(struct view_args *a, struct graph *g, struct strbuf *b)
+{
+	uint64_t low = 0, high = 1;
+
+	a->selection.important_first = true;
+	if (fits(a, g, a->limit, b))
+		return;
+	while (fits(a, g, high, b)) {
+		low = high;
+		high *= 2;
+	}
+	while (high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (fits(a, g, middle, b))
+			low = middle;
+		else
+			high = middle;
+	}
+	fits(a, g, low ? low : 1, b);
+	if (a->json)
+		fprintf(stderr, "note: the budget holds %" PRIu64 " items; --after %" PRIu64 " goes on\n",
+			a->selection.limit, a->selection.after + a->selection.limit);
 }
 
 /* A recording answers these without being read whole. */
@@ -184,7 +255,7 @@ static int view(struct view_args *a)
 	struct strbuf b = {0};
 	struct graph g;
 	struct err e;
-	uint32_t node = NODE_NONE;
+	uint32_t node = NODE_NONE, other = NODE_NONE;
 	int format = file_format(a->file, &e), rc;
 
 	if (format < 0)
@@ -196,9 +267,11 @@ static int view(struct view_args *a)
 		return rc;
 	}
 	graph_init(&g);
-	rc = load(a, &g, format == FORMAT_RECORDING && one, &e);
+	rc = load(a, &g, format == FORMAT_RECORDING && one && !a->other, &e);
 	if (!rc && one && (node = graph_find(&g, a->id)) == NODE_NONE)
 		rc = err_msg(&e, -ENOENT, "no entity '%s' in '%s'", a->id, a->file);
+	if (!rc && a->other && (other = graph_find(&g, a->other)) == NODE_NONE)
+		rc = err_msg(&e, -ENOENT, "no entity '%s' in '%s'", a->other, a->file);
 	if (!rc) {
 		if (!strcmp(a->what, "flows") || !strcmp(a->what, "report"))
 			derive_flows(&g);
@@ -207,7 +280,10 @@ static int view(struct view_args *a)
 		/* Neighbours: all that was found around it. */
 		if (one && !strcmp(a->what, "neighbors") && format == FORMAT_RECORDING && a->hops > 1)
 			a->what = "edges";
-		render(a, &g, node, &b);
+		if (a->budget)
+			render_within(a, &g, &b);
+		else
+			render(a, &g, node, other, &b);
 	}
 	rc = rc < 0 ? fail(&e) : output(a, &b);
 	strbuf_done(&b);
@@ -230,7 +306,7 @@ static int parse(struct view_args *a, int argc, char **argv)
 static int run_show(int argc, char **argv)
 {
 	static const char *const whats[] = {"summary", "entities", "edges", "flows", "shared-memory",
-					    "numa", "waits", "wakes", "entity", "neighbors"};
+					    "numa", "waits", "wakes", "entity", "neighbors", "paths"};
 	const size_t n = sizeof(whats) / sizeof(whats[0]);
 	struct view_args a = {.verb = &verb_show, .hops = 1, .what = "summary"};
 	int rc = parse(&a, argc, argv);
@@ -248,11 +324,17 @@ static int run_show(int argc, char **argv)
 		i++;
 	if (i == n)
 		return usage_error(&verb_show, "cannot show '%s'", a.what);
-	wants_id = !strcmp(a.what, "entity") || !strcmp(a.what, "neighbors");
+	wants_id = !strcmp(a.what, "entity") || !strcmp(a.what, "neighbors") || !strcmp(a.what, "paths");
 	if (wants_id && optind < argc)
 		a.id = argv[optind++];
 	if (wants_id && !a.id)
 		return usage_error(&verb_show, "'%s' needs an id, such as process:4711", a.what);
+	if (!strcmp(a.what, "paths") && optind < argc)
+		a.other = argv[optind++];
+	if (!strcmp(a.what, "paths") && !a.other)
+		return usage_error(&verb_show, "'paths' needs two ids");
+	if (a.budget && strcmp(a.what, "entities") && strcmp(a.what, "edges") && strcmp(a.what, "flows"))
+		return usage_error(&verb_show, "--budget is for entities, edges and flows; topology has its own");
 	if (optind < argc)
 		return usage_error(&verb_show, "too much: '%s'", argv[optind]);
 	return find_type(&a) ?: view(&a);
@@ -273,11 +355,17 @@ static int run_report(int argc, char **argv)
 
 const struct verb verb_show = {
 	.name = "show",
-	.usage = "FILE [summary|entities|edges|flows|shared-memory|numa|waits|wakes|entity ID|neighbors ID] [OPTION]...",
+	.usage = "FILE [summary|entities|edges|flows|shared-memory|numa|waits|wakes|entity ID|neighbors ID|paths ID ID] [OPTION]...",
 	.summary = "Show what a recording or graph file holds",
 	.help = "  -f, --format FORMAT   text (default) or json\n"
 		"  -t, --type TYPE       only entities or edges of this type\n"
+		"      --name TEXT       only what has TEXT in its id or a name; relations: at either end\n"
+		"      --container TEXT  only what is in a container with TEXT in its name or id\n"
+		"      --min-bytes N     only with an amount of N bytes or more\n"
+		"      --min-rate N      only with N bytes a second or more\n"
 		"  -n, --limit N         at most N items\n"
+		"      --after N         go on behind the first N items of the list\n"
+		"      --budget N        as many as fit N tokens of 4 bytes, the most important first\n"
 		"      --hops N          neighbors: so many steps away (default 1)\n"
 		"  -o, --output FILE     write there instead of to standard output\n"
 		"      --force           replace that file if it exists\n",

@@ -7,6 +7,12 @@
 struct selection {
 	const struct type *type; /**< NULL: all */
 	uint64_t limit;		 /**< 0: all */
+	uint64_t after;		 /**< so many of the list are passed over: the cursor */
+	const char *name;	 /**< part of an id or a text of the entity, or of a relation's ends; NULL: all */
+	const char *container;	 /**< part of its name or id; NULL: all */
+	uint64_t min_bytes;	 /**< the largest amount of bytes that an item has */
+	uint64_t min_rate;	 /**< likewise in bytes a second of the window */
+	bool important_first;	 /**< entities by relations, relations by bytes; else as first seen */
 };
 
 /* JSON, stable: docs/schema.md. Ids are texts such as "process:4711". */
@@ -48,6 +54,10 @@ void render_report_text(struct graph *g, const struct selection *s, struct strbu
 /** The registry as Markdown: docs/schema.md. */
 void render_schema_md(struct strbuf *b);
 
+/** Ways of data between two entities, and the relations that join them. */
+void render_paths_json(struct graph *g, uint32_t from, uint32_t to, struct json_writer *w);
+void render_paths_text(struct graph *g, uint32_t from, uint32_t to, struct strbuf *b);
+
 /* Lists in the order of reports; the caller frees them with vec_done(). */
 struct index_list {
 	VEC(uint32_t) v;
@@ -55,3 +65,10 @@ struct index_list {
 void flows_by_bytes(const struct graph *g, struct index_list *ret);
 void threads_by_time(const struct graph *g, struct index_list *ret);
 void count_types(const struct graph *g, uint64_t *entities, uint64_t *edges);
+
+/* What a selection wants, in order. The part from selection.after to selection_end() is shown. */
+void entities_selected(struct graph *g, const struct selection *s, struct index_list *ret);
+void edges_selected(struct graph *g, const struct selection *s, struct index_list *ret);
+/** The selection's type is not looked at. */
+void flows_selected(struct graph *g, const struct selection *s, struct index_list *ret);
+size_t selection_end(const struct selection *s, size_t all);

@@ -49,24 +49,26 @@ static void write_edge(struct graph *g, const struct edge *d, struct json_writer
 
 void render_entities_json(struct graph *g, const struct selection *s, struct json_writer *w)
 {
-	uint64_t n = 0;
+	struct index_list list;
 
+	entities_selected(g, s, &list);
 	json_write_array(w);
-	vec_for(&g->nodes, it)
-		if ((!s->type || s->type == (*it)->type) && (!s->limit || n++ < s->limit))
-			json_entity(g, *it, w);
+	for (size_t i = s->after; i < selection_end(s, list.v.n); i++)
+		json_entity(g, g->nodes.v[list.v.v[i]], w);
 	json_write_array_end(w);
+	vec_done(&list.v);
 }
 
 void render_edges_json(struct graph *g, const struct selection *s, struct json_writer *w)
 {
-	uint64_t n = 0;
+	struct index_list list;
 
+	edges_selected(g, s, &list);
 	json_write_array(w);
-	vec_for(&g->edges, it)
-		if ((!s->type || s->type == (*it)->type) && (!s->limit || n++ < s->limit))
-			write_edge(g, *it, w);
+	for (size_t i = s->after; i < selection_end(s, list.v.n); i++)
+		write_edge(g, g->edges.v[list.v.v[i]], w);
 	json_write_array_end(w);
+	vec_done(&list.v);
 }
 
 void render_entity_json(struct graph *g, uint32_t node, struct json_writer *w)
@@ -134,9 +136,9 @@ void render_flows_json(struct graph *g, const struct selection *s, struct json_w
 {
 	struct index_list list;
 
-	flows_by_bytes(g, &list);
+	flows_selected(g, s, &list);
 	json_write_array(w);
-	for (size_t i = 0; i < list.v.n && (!s->limit || i < s->limit); i++)
+	for (size_t i = s->after; i < selection_end(s, list.v.n); i++)
 		write_flow(g, g->edges.v[list.v.v[i]], w);
 	json_write_array_end(w);
 	vec_done(&list.v);

@@ -106,36 +106,37 @@ void text_omitted(struct strbuf *b, uint64_t shown, uint64_t all)
 		strbuf_addf(b, "+%" PRIu64 " more; --limit 0 shows all\n", all - shown);
 }
 
+/* What comes behind the part that was shown. */
+static void add_rest(struct strbuf *b, size_t end, size_t all)
+{
+	if (end < all)
+		strbuf_addf(b, "+%zu more; --after %zu goes on, --limit 0 shows all\n", all - end, end);
+}
+
 void render_entities_text(struct graph *g, const struct selection *s, struct strbuf *b)
 {
-	uint64_t all = 0, shown = 0;
+	struct index_list list;
+	size_t end;
 
-	vec_for(&g->nodes, it) {
-		if (s->type && s->type != (*it)->type)
-			continue;
-		if (!s->limit || all < s->limit) {
-			add_node(g, b, *it);
-			shown++;
-		}
-		all++;
-	}
-	text_omitted(b, shown, all);
+	entities_selected(g, s, &list);
+	end = selection_end(s, list.v.n);
+	for (size_t i = s->after; i < end; i++)
+		add_node(g, b, g->nodes.v[list.v.v[i]]);
+	add_rest(b, end, list.v.n);
+	vec_done(&list.v);
 }
 
 void render_edges_text(struct graph *g, const struct selection *s, struct strbuf *b)
 {
-	uint64_t all = 0, shown = 0;
+	struct index_list list;
+	size_t end;
 
-	vec_for(&g->edges, it) {
-		if (s->type && s->type != (*it)->type)
-			continue;
-		if (!s->limit || all < s->limit) {
-			add_edge(g, b, *it);
-			shown++;
-		}
-		all++;
-	}
-	text_omitted(b, shown, all);
+	edges_selected(g, s, &list);
+	end = selection_end(s, list.v.n);
+	for (size_t i = s->after; i < end; i++)
+		add_edge(g, b, g->edges.v[list.v.v[i]]);
+	add_rest(b, end, list.v.n);
+	vec_done(&list.v);
 }
 
 void render_entity_text(struct graph *g, uint32_t node, struct strbuf *b)
@@ -197,12 +198,13 @@ static void add_flow(struct graph *g, struct strbuf *b, const struct edge *d)
 void render_flows_text(struct graph *g, const struct selection *s, struct strbuf *b)
 {
 	struct index_list list;
-	size_t i = 0;
+	size_t end;
 
-	flows_by_bytes(g, &list);
-	for (; i < list.v.n && (!s->limit || i < s->limit); i++)
+	flows_selected(g, s, &list);
+	end = selection_end(s, list.v.n);
+	for (size_t i = s->after; i < end; i++)
 		add_flow(g, b, g->edges.v[list.v.v[i]]);
-	text_omitted(b, i, list.v.n);
+	add_rest(b, end, list.v.n);
 	if (!list.v.n)
 		strbuf_add(b, "  none\n");
 	vec_done(&list.v);
