@@ -269,6 +269,54 @@ static void add_shared_memory(struct topology *t)
 	pair_map_done(&proven);
 }
 
+static uint64_t device_number(const struct node *n)
+{
+	return n->type == &npu_type ? GET(npu, n, id) : n->type == &gpu_type ? GET(gpu, n, id) : 0;
+}
+
+static int compare_ends(const void *a, const void *b, void *ctx)
+{
+	const struct topology *t = ctx;
+	const struct topo_actor *x = &t->actors.v[*(const uint32_t *)a], *y = &t->actors.v[*(const uint32_t *)b];
+	uint64_t i, j;
+
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	i = x->kind == ACTOR_DEVICE ? device_number(t->g->nodes.v[x->node]) : 0;
+	j = y->kind == ACTOR_DEVICE ? device_number(t->g->nodes.v[y->node]) : 0;
+	return i != j ? (i < j ? -1 : 1) : strcmp(x->label, y->label);
+}
+
+/* Ends were numbered as relations named them; the order of relations in a file means nothing. */
+static void sort_ends(struct topology *t)
+{
+	size_t n = t->actors.n - t->n_processes;
+	struct topo_actor *sorted = mem_alloc((n + 1) * sizeof(*sorted));
+	uint32_t *order = mem_alloc((n + 1) * sizeof(*order)), *number = mem_alloc((t->actors.n + 1) * sizeof(*number));
+
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = (uint32_t)t->n_processes + i;
+	qsort_r(order, n, sizeof(*order), compare_ends, t);
+	for (uint32_t i = 0; i < t->n_processes; i++)
+		number[i] = i;
+	for (uint32_t i = 0; i < n; i++) {
+		number[order[i]] = (uint32_t)t->n_processes + i;
+		sorted[i] = t->actors.v[order[i]];
+	}
+	for (size_t i = 0; i < n; i++)
+		t->actors.v[t->n_processes + i] = sorted[i];
+	for (size_t i = 0; i < t->g->nodes.n; i++)
+		if (t->actor_of[i] != TOPO_NONE)
+			t->actor_of[i] = number[t->actor_of[i]];
+	vec_for(&t->links, l) {
+		l->from = number[l->from];
+		l->to = number[l->to];
+	}
+	free(sorted);
+	free(order);
+	free(number);
+}
+
 static int compare_links(const void *a, const void *b)
 {
 	const struct topo_link *x = a, *y = b;
@@ -364,6 +412,7 @@ void topo_add_links(struct topology *t)
 			if ((*d)->type == &memory_copy_type)
 				add_between(&k, *d, "memory_copy");
 	add_shared_memory(t);
+	sort_ends(t);
 	merge_links(t);
 	index_links(t);
 	find_listeners(t);
