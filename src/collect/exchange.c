@@ -20,6 +20,9 @@ struct total {
 	struct tally now;
 	struct tally settled; /* the part of `now` that was added for good */
 	uint64_t stamp;	      /* hash of what was emitted, 0: never */
+	struct told {
+		bool sent, received, estimated, blind;
+	} told; /* what was emitted, and so has to be taken back when it is no longer true */
 };
 
 struct exchange {
@@ -300,11 +303,26 @@ uint32_t endpoint_node(struct graph *g, const struct sock_facts *s, bool remote,
 	return graph_add_node(g, n)->index;
 }
 
-static void set_flow(struct graph *g, struct edge *d, const struct total *t, uint64_t offset)
+static void set_sides(struct edge *d, const struct tally *y, struct told *told)
+{
+	if (y->has_sent || told->sent) {
+		SET(flow, d, bytes_sent, y->sent.bytes);
+		SET(flow, d, messages_sent, y->sent.calls);
+		told->sent = true;
+	}
+	if (y->has_received || told->received) {
+		SET(flow, d, bytes_received, y->received.bytes);
+		SET(flow, d, messages_received, y->received.calls);
+		told->received = true;
+	}
+}
+
+static void set_flow(struct graph *g, struct edge *d, struct total *t, uint64_t offset)
 {
 	const struct tally *y = &t->now;
 	const struct moved *m = y->has_sent ? &y->sent : &y->received;
 	uint64_t first = y->sent.first_ns, last = y->sent.last_ns;
+	bool unread = y->has_sent && !y->has_received && t->to != PROC_NONE;
 
 	if (!y->has_sent || (y->has_received && y->received.first_ns < first))
 		first = y->received.first_ns;
@@ -314,18 +332,14 @@ static void set_flow(struct graph *g, struct edge *d, const struct total *t, uin
 	SET(flow, d, messages, m->calls);
 	SET(flow, d, first_ns, first + offset);
 	SET(flow, d, last_ns, last + offset);
-	if (y->has_sent) {
-		SET(flow, d, bytes_sent, y->sent.bytes);
-		SET(flow, d, messages_sent, y->sent.calls);
-	}
-	if (y->has_received) {
-		SET(flow, d, bytes_received, y->received.bytes);
-		SET(flow, d, messages_received, y->received.calls);
-	}
-	if (y->estimated)
-		SET(flow, d, estimated, true);
-	if (y->has_sent && !y->has_received && t->to != PROC_NONE)
-		SET(flow, d, blind, graph_str(g, "receive: nothing was read, or read by splice(2)"));
+	set_sides(d, y, &t->told);
+	if (y->estimated || t->told.estimated)
+		SET(flow, d, estimated, y->estimated);
+	t->told.estimated |= y->estimated;
+	if (unread || t->told.blind)
+		SET(flow, d, blind,
+		    graph_str(g, unread ? "receive: nothing was read, or read by splice(2)" : ""));
+	t->told.blind |= unread;
 }
 
 static bool is_selected(const struct exchange *x, const struct total *t)

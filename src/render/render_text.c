@@ -190,7 +190,7 @@ static void add_flow(struct graph *g, struct strbuf *b, const struct edge *d)
 	strbuf_addf(b, "%" PRIu64 " messages", GET(flow, d, messages));
 	if (HAS(flow, d, estimated) && GET(flow, d, estimated))
 		strbuf_add(b, "  (split estimated)");
-	if (HAS(flow, d, blind))
+	if (HAS(flow, d, blind) && *GET(flow, d, blind))
 		strbuf_addf(b, "  (%s)", GET(flow, d, blind));
 	strbuf_addc(b, '\n');
 }
