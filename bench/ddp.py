@@ -8,8 +8,8 @@ Each rank prints one line of JSON: who it is (rank, pid, pids of its loaders), w
 of all parameters, batches, bytes of a batch), and the time of each step in seconds. Each rank has
 loader processes of its own, which take rows from a tensor in shared memory. Started by torchrun,
 the ranks meet where torchrun says; else rank 0 serves the store, at a free port of 127.0.0.1.
-The time of a step has the wait for its batch in it, and that for the slowest rank. Compare runs of the
-same options only, and leave out the first --warmup steps: connections and buckets are made there.
+The time of a step has the wait for its batch in it, and that for the slowest rank. Compare runs of
+the same options only, with --warmup: connections and buckets are made in the first steps.
 """
 import argparse
 import json
@@ -51,8 +51,9 @@ def arguments():
     p.add_argument("--steps", type=int, default=50)
     p.add_argument("--warmup", type=int, default=0,
                    help="steps before those; they are neither counted nor timed")
-    p.add_argument("--loaders", type=int, default=2, help="loader processes of each rank, at least 1")
-    p.add_argument("--width", type=int, default=256, help="of each layer; parameters grow by its square")
+    p.add_argument("--loaders", type=int, default=2, help="loaders of each rank, at least 1")
+    p.add_argument("--width", type=int, default=256,
+                   help="of a layer: parameters grow by its square")
     p.add_argument("--batch", type=int, default=32, help="rows that a rank takes in one step")
     p.add_argument("--hold", type=float, default=0, help="seconds to stay, with all that is open")
     return p.parse_args()
@@ -83,7 +84,7 @@ def train(a, loader, model):
 
 
 def run_rank(a, rank):
-    """One rank, from start to end; MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE are in the environment."""
+    """One rank, from start to end. The environment says where and which one, as torchrun's does."""
     torch.manual_seed(SEED + rank)
     torch.distributed.init_process_group("gloo")
     steps = a.warmup + a.steps
@@ -123,7 +124,8 @@ def main():
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     # By fork: importing torch costs seconds of CPU, once is enough.
-    torch.multiprocessing.start_processes(start_rank, (a, port), nprocs=a.ranks, start_method="fork")
+    torch.multiprocessing.start_processes(start_rank, (a, port), nprocs=a.ranks,
+                                          start_method="fork")
 
 
 if __name__ == "__main__":

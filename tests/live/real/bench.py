@@ -103,13 +103,15 @@ class PathBench(Bench):
 
     def watch(self, args, reports=0, look=None, env=None, log="both"):
         """
-        Record a command and, once it has printed that many lines of JSON, call look(lines). log: where these lines are, "both" or "stderr" alone.
+        Record a command and, once it has printed that many lines of JSON, call look(lines).
+        log: where these lines are, "both" or "stderr" alone.
         @return (Seen, the lines, what look returned)
         """
         self.count += 1
         base = f"{self.dir}/{self.count}"
         where = {"both": f">{base}.out 2>&1", "stderr": f">/dev/null 2>{base}.out"}[log]
-        script = f'"$@" {where}; s=$?; sleep 0.5; exit $s'
+        # With "exit" the shell stays, and the command is a child of it whatever the shell.
+        script = f'"$@" {where}; exit $?'
         with open(f"{base}.log", "wb") as errors:
             run = subprocess.Popen([self.witty, "record", "-o", f"{base}.wpdb", "--", "sh", "-c",
                                     script, "sh", *args], env={**os.environ, **(env or {})},
@@ -160,16 +162,18 @@ class PathBench(Bench):
 
     def same_memory(self, name, truth, seen, pids):
         """
-        Each object of /proc/PID/maps is one of the recording's, of the same kind and with the
-        same processes. A line for those of one origin.
+        Each object that several processes map by /proc/PID/maps is one of the recording's, of the
+        same kind and with the same processes; those of a single process only if it was looked at
+        in time. A line for those of one origin.
         """
         recorded = {o["inode"]: (o["kind"], set(modes)) for o, modes in seen.mapped(pids)}
         sorts = collections.defaultdict(list)
         for inode, one in truth.items():
-            sorts[one.origin()].append((inode, one))
+            if len(one.pids) > 1 or inode in recorded:
+                sorts[one.origin()].append((inode, one))
         for origin, ones in sorted(sorts.items()):
-            wrong = [f"{one.path} of {sorted(one.pids)} is {recorded.get(inode)}" for inode, one in ones
-                     if recorded.get(inode) != (one.kind(), one.pids)]
+            wrong = [f"{one.path} of {sorted(one.pids)} is {recorded.get(inode)}"
+                     for inode, one in ones if recorded.get(inode) != (one.kind(), one.pids)]
             self.line(f"{name}: {origin} mapped", len(ones), len(ones) - len(wrong))
             if wrong:
                 self.demand(f"{name}: {origin}, each", False, "; ".join(wrong[:3]))

@@ -8,8 +8,9 @@ from real_programs import Missing, free_port, need
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.normpath(f"{HERE}/../../../bench/ddp.py")
 STEPS, WIDTH, HOLD_S = 20, 256, 1.6
-# Gloo puts a header of some 50 bytes before each piece that it sends, and reduces in few pieces a step.
-# Before the first step rank 0 sends its parameters to the others once, and all of them compare shapes.
+# Gloo puts a header of some 50 bytes before each piece that it sends, and reduces in few pieces a
+# step. Before the first step rank 0 sends its parameters to the others once, and all of them
+# compare shapes.
 HEADERS_PER_STEP, ONCE = 4096, 65536
 
 
@@ -41,7 +42,8 @@ class Training:
         """(what is sent to the port of the store, what the threads that receive there send)"""
         port = {i for i, e in self.seen.entities.items() if e["type"] == "socket"
                 and e["socket_port"] == self.reports[0]["port"]}
-        threads = {e["target"] for e in self.seen.edges["receive_from_socket"] if e["source"] in port}
+        threads = {e["target"] for e in self.seen.edges["receive_from_socket"]
+                   if e["source"] in port}
         sent = self.seen.edges["send_to_socket"]
         return ([e for e in sent if e["target"] in port],
                 [e for e in sent if e["source"] in threads and e["target"] not in port])
@@ -50,8 +52,10 @@ class Training:
         """All ranks talk to one process at the store's port, and it answers each of them."""
         asks, answers = self.store_edges()
         owner = self.owners()
-        serving = {owner.get(e["target"]) for e in asks} | {self.seen.pid(e["source"]) for e in answers}
-        self.b.demand(f"{self.name}: store served by pid {server}", serving == {server}, f"{serving}")
+        serving = {owner.get(e["target"]) for e in asks}
+        serving |= {self.seen.pid(e["source"]) for e in answers}
+        self.b.demand(f"{self.name}: store served by pid {server}", serving == {server},
+                      f"{serving}")
         for what, pids in (("ask it", {self.seen.pid(e["source"]) for e in asks}),
                            ("get its answers", {owner.get(e["target"]) for e in answers})):
             self.b.line(f"{self.name}: ranks that {what}", len(self.ranks),
@@ -60,11 +64,11 @@ class Training:
     def mesh(self):
         """{(from, to): bytes} of ranks, by sockets that are not the store's."""
         asks, answers = self.store_edges()
-        store, owner, found = asks + answers, self.owners(), {}
+        store, owner, found = {id(e) for e in asks + answers}, self.owners(), {}
         for e in self.seen.edges["send_to_socket"]:
             pair = (self.seen.pid(e["source"]), owner.get(e["target"]))
-            if e["connection_type"] == "TCP" and pair[0] != pair[1] and set(pair) <= set(self.ranks) \
-                    and not any(e is s for s in store):
+            if pair[0] != pair[1] and set(pair) <= set(self.ranks) and id(e) not in store \
+                    and e["connection_type"] == "TCP":
                 found[pair] = found.get(pair, 0) + e["data_size"]
         return found
 
@@ -132,7 +136,8 @@ def torchrun(b):
     need_torch()
     run = need("torchrun")
     # Values for --redirects and --tee that are no default: those fail with Python 3.11.
-    t = Training(b, "torchrun 2", [run, "--redirects", "2", "--tee", "1", "--log_dir", f"{b.dir}/torchrun",
-                                   "--nproc_per_node", "2", "--master_addr", "127.0.0.1",
-                                   "--master_port", str(free_port()), PROGRAM], 2)
+    args = [run, "--redirects", "2", "--tee", "1", "--log_dir", f"{b.dir}/torchrun",
+            "--nproc_per_node", "2", "--master_addr", "127.0.0.1",
+            "--master_port", str(free_port()), PROGRAM]
+    t = Training(b, "torchrun 2", args, 2)
     t.check(t.reports[0]["ppid"])

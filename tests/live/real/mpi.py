@@ -1,4 +1,5 @@
 """Rings of ranks over the transports of Open MPI and MPICH."""
+import json
 import os
 import subprocess
 
@@ -11,6 +12,7 @@ BYTES, STEPS, HOLD_S = 1 << 20, 40, 1.6
 # fragment, of which there are at most four, and as much the other way for the answers. Then what
 # connects, and what the ranks tell each other at the end.
 TCP_PER_STEP, TCP_ONCE = 512, 4096
+SHARED = ["--mca", "btl", "self,vader", "--mca", "btl_vader_single_copy_mechanism"]
 
 
 class Ring:
@@ -95,9 +97,8 @@ class Ring:
             a, b = f["source"], f["target"]
             if f["kind"] == "pipe" and a["pid"] in self.ranks and b["name"].startswith(launcher):
                 got[(a["pid"], b["name"])] = f["bytes_received"]
-        # As ring.c prints it.
-        line = '{{"rank": {rank}, "pid": {pid}, "next": {next}, "bytes": {bytes}, "messages": {messages}}}\n'
-        wanted = sum(len(line.format(**r)) for r in self.reports)
+        # ring.c prints as Python does, and ends the line.
+        wanted = sum(len(json.dumps(r)) + 1 for r in self.reports)
         self.b.line(f"{self.name}: lines to {launcher}", wanted, sum(got.values()))
 
     def check_control(self, kind, launcher):
@@ -105,7 +106,8 @@ class Ring:
         boss = {f[end]["pid"] for f in self.seen.flows for end in ("source", "target")
                 if (f[end]["name"] or "").startswith(launcher)}
         pairs = self.seen.pairs(kind, set(self.ranks) | boss)
-        missing = [r for r in self.ranks if not any((r, x) in pairs and (x, r) in pairs for x in boss)]
+        missing = [r for r in self.ranks
+                   if not any((r, x) in pairs and (x, r) in pairs for x in boss)]
         self.b.demand(f"{self.name}: {kind} with {launcher}", boss and not missing,
                       f"none of {missing}")
 
@@ -129,11 +131,11 @@ def openmpi(b, transport, options):
 
 
 def openmpi_cma(b):
-    openmpi(b, "cma", ["--mca", "btl", "self,vader", "--mca", "btl_vader_single_copy_mechanism", "cma"])
+    openmpi(b, "cma", [*SHARED, "cma"])
 
 
 def openmpi_shm(b):
-    openmpi(b, "shm", ["--mca", "btl", "self,vader", "--mca", "btl_vader_single_copy_mechanism", "none"])
+    openmpi(b, "shm", [*SHARED, "none"])
 
 
 def openmpi_tcp(b):

@@ -32,8 +32,8 @@ static unsigned char mark(int rank, int step)
 static void turn(struct ring *r, int step)
 {
 	memset(r->out, mark(r->rank, step), (size_t)r->bytes);
-	MPI_Sendrecv(r->out, r->bytes, MPI_BYTE, r->next, TAG, r->in, r->bytes, MPI_BYTE, r->before, TAG,
-		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(r->out, r->bytes, MPI_BYTE, r->next, TAG, r->in, r->bytes, MPI_BYTE, r->before,
+		     TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	if (r->in[0] != mark(r->before, step) || r->in[r->bytes - 1] != r->in[0]) {
 		fprintf(stderr, "ring: rank %d got something else in step %d\n", r->rank, step);
 		MPI_Abort(MPI_COMM_WORLD, 1);
@@ -44,10 +44,11 @@ static void turn(struct ring *r, int step)
 static void report(const struct ring *r)
 {
 	char line[256];
-	int n = snprintf(line, sizeof(line),
-			 "{\"rank\": %d, \"pid\": %d, \"next\": %d, \"bytes\": %llu, \"messages\": %d}\n",
-			 r->rank, (int)getpid(), r->next,
-			 (unsigned long long)r->bytes * (unsigned long long)r->steps, r->steps);
+	int n = snprintf(
+	    line, sizeof(line),
+	    "{\"rank\": %d, \"pid\": %d, \"next\": %d, \"bytes\": %llu, \"messages\": %d}\n",
+	    r->rank, (int)getpid(), r->next,
+	    (unsigned long long)r->bytes * (unsigned long long)r->steps, r->steps);
 
 	if (write(STDERR_FILENO, line, (size_t)n) != n)
 		MPI_Abort(MPI_COMM_WORLD, 1);
@@ -59,8 +60,9 @@ int main(int argc, char **argv)
 	double hold;
 
 	if (argc != 4) {
-		fprintf(stderr, "usage: ring BYTES STEPS HOLD\n"
-				"  HOLD: seconds that the ranks rest at the end, with all that is open\n");
+		fprintf(stderr,
+			"usage: ring BYTES STEPS HOLD\n"
+			"  HOLD: seconds that the ranks rest at the end, with all that is open\n");
 		return 2;
 	}
 	MPI_Init(&argc, &argv);

@@ -4,8 +4,8 @@ import collections
 from real_programs import need
 
 SECONDS = 2
-# In turns, so that a small host has time for each. Those whose memory is looked for are first: looks
-# are a second apart only at the start of a recording.
+# In turns, so that a small host has time for each. Those whose memory is looked for are first:
+# looks are a second apart only at the start of a recording.
 TURNS = 3
 SCRIPT = """
 each=$1 seconds=$2 ng=$3; shift 3; i=0
@@ -20,7 +20,7 @@ for s; do
 done
 wait
 """
-# These would fill the recording with thousands of sockets and processes. Of the others all that they can.
+# These would fill the recording with thousands of sockets and processes; others do all they can.
 OPERATIONS = {"sockfd": 2000, "sockpair": 5000, "fork": 300, "zombie": 300}
 OPERATIONS_MOST = 100000000
 

@@ -2,8 +2,8 @@
 
 usage: tasks.py TASKS BYTES HOLD
 
-TASKS objects of about BYTES bytes go to two workers, who answer each. At the end every process prints
-a line of JSON and rests for HOLD seconds with everything open.
+TASKS objects of about BYTES bytes go to two workers, who answer each. At the end every process
+prints a line of JSON and rests for HOLD seconds with everything open.
 """
 import json
 import multiprocessing
