@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "channels.h"
+#include "collect_container.h"
 #include "collect_device.h"
 #include "collect_machine.h"
 #include "flows.h"
@@ -74,6 +75,7 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	/* Before anything is open that its child must not keep. */
 	c->placements = placements_new(o->numa_exact);
 	c->devices = devices_new();
+	c->containers = containers_new();
 	c->machine = machine_new(NULL);
 	procs_init(&c->procs, !o->npids, !o->no_redact);
 	c->flows = flows_new();
@@ -116,6 +118,7 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 	if (!rc) {
 		collect_shm(c, g, last);
 		collect_numa(c, g, last);
+		collect_containers(c, g);
 		collect_devices(c, g, last);
 		collect_flows(c, g);
 		collect_procs_emit(c, g);
@@ -236,6 +239,7 @@ void collect_close(struct collect *c)
 	placements_free(c->placements);
 	machine_free(c->machine);
 	devices_free(c->devices);
+	containers_free(c->containers);
 	procs_done(&c->procs);
 	collect_threads_proc_done(c);
 	vec_done(&c->failures);

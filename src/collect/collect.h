@@ -20,6 +20,7 @@ struct collect_options {
 #define SWEEP_ABOVE 4096
 
 struct channels;
+struct containers;
 struct devices;
 struct exchange;
 struct flows;
@@ -48,6 +49,7 @@ struct collect {
 	struct ipc_probe *ipc_probe;
 	struct ipc_state *ipc; /**< of collect_ipc.c; NULL: not used yet */
 	struct shm *shm;
+	struct containers *containers; /**< of collect_container.c */
 	struct devices *devices; /**< of collect_device.c */
 	struct machine *machine; /**< of collect_machine.c */
 	struct placements *placements; /**< of collect_numa.c */

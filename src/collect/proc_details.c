@@ -80,7 +80,7 @@ char *proc_details_cgroup(const char *text)
 		if (!path)
 			continue;
 		path++;
-		rank = has_mark(path, (size_t)(end - path)) ? 3 : path == controllers + 2 ? 2 : 1;
+		rank = has_mark(path, (size_t)(end - path)) ? 4 : end - path < 2 ? 1 : path == controllers + 2 ? 3 : 2;
 		if (rank <= best_rank)
 			continue;
 		best_rank = rank;
