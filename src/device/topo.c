@@ -62,10 +62,11 @@ static int load(hwloc_topology_t *ret, const struct topo_source *from, struct er
 
 	/*
 	 * Plugins are loaded, and may start a vendor's driver, before they can be left out as components.
-	 * PCI and XML are plugins, too: those stay.
+	 * PCI devices are found in /sys and XML is read without any of them.
 	 */
 	setenv("HWLOC_PLUGINS_BLACKLIST",
-	       "hwloc_opencl.so,hwloc_cuda.so,hwloc_nvml.so,hwloc_rsmi.so,hwloc_levelzero.so,hwloc_gl.so", 0);
+	       "hwloc_opencl.so,hwloc_cuda.so,hwloc_nvml.so,hwloc_rsmi.so,hwloc_levelzero.so,hwloc_gl.so,"
+	       "hwloc_pci.so,hwloc_xml_libxml.so", 0);
 	if (hwloc_topology_init(&t) < 0)
 		return err_set(e, -errno, "start hwloc");
 	/* A file brings no components of its own. */
