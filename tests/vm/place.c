@@ -9,7 +9,6 @@
  * NAME.json how much CPU time it used on each CPU since then and how many bytes of its private memory
  * lie on which node, by its own numa_maps.
  */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
