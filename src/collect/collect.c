@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "channels.h"
+#include "collect_block.h"
 #include "collect_container.h"
 #include "collect_device.h"
 #include "collect_machine.h"
+#include "collect_nic.h"
 #include "flows.h"
 #include "ipc_probe.h"
 #include "proc_probe.h"
@@ -76,6 +78,8 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	c->placements = placements_new(o->numa_exact);
 	c->devices = devices_new();
 	c->containers = containers_new();
+	c->nics = nics_new();
+	c->blocks = blocks_new();
 	c->machine = machine_new(NULL);
 	procs_init(&c->procs, !o->npids, !o->no_redact);
 	c->flows = flows_new();
@@ -119,6 +123,8 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 		collect_shm(c, g, last);
 		collect_numa(c, g, last);
 		collect_containers(c, g);
+		collect_nics(c, g);
+		collect_blocks(c, g);
 		collect_devices(c, g, last);
 		collect_flows(c, g);
 		collect_procs_emit(c, g);
@@ -240,6 +246,8 @@ void collect_close(struct collect *c)
 	machine_free(c->machine);
 	devices_free(c->devices);
 	containers_free(c->containers);
+	nics_free(c->nics);
+	blocks_free(c->blocks);
 	procs_done(&c->procs);
 	collect_threads_proc_done(c);
 	vec_done(&c->failures);

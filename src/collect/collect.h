@@ -20,6 +20,8 @@ struct collect_options {
 #define SWEEP_ABOVE 4096
 
 struct channels;
+struct blocks;
+struct nics;
 struct containers;
 struct devices;
 struct exchange;
@@ -49,6 +51,8 @@ struct collect {
 	struct ipc_probe *ipc_probe;
 	struct ipc_state *ipc; /**< of collect_ipc.c; NULL: not used yet */
 	struct shm *shm;
+	struct blocks *blocks; /**< of collect_block.c */
+	struct nics *nics; /**< of collect_nic.c */
 	struct containers *containers; /**< of collect_container.c */
 	struct devices *devices; /**< of collect_device.c */
 	struct machine *machine; /**< of collect_machine.c */

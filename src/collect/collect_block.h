@@ -1,0 +1,11 @@
+#pragma once
+
+#include "collect.h"
+
+struct blocks;
+
+/** Never NULL. */
+struct blocks *blocks_new(void);
+void blocks_free(struct blocks *b);
+/** Disks and partitions that move anything. */
+void collect_blocks(struct collect *c, struct graph *g);
