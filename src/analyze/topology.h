@@ -74,6 +74,7 @@ struct topo_link {
 	uint64_t first_ns;  /**< of the first transfer, since 1970; 0: not known */
 	uint64_t waited_ns; /**< time that threads of @p to were blocked until threads of @p from woke them */
 	bool measured;	    /**< bytes are known */
+	bool shared;	    /**< all of it went through streams with several senders and receivers: who gave to whom is a guess */
 };
 
 /** Actors that can all reach each other through data. */
@@ -169,6 +170,7 @@ struct topo_group {
 	uint32_t loaders;		 /**< data loading children of the members */
 	uint64_t bytes;			 /**< between the members */
 	bool has_devices;
+	bool is_job;			 /**< devices, variables or a launcher say that it is a parallel job */
 	const char *name;		 /**< "4 x python3 train.py" */
 };
 
@@ -178,6 +180,7 @@ struct topo_declared {
 	const char *framework;
 	unsigned tensor, pipeline, data, expert, context, processes, nodes, world, servers, workers;
 	bool has_rank;
+	bool is_job;	     /**< a variable that launchers of AI jobs set: a rank, or devices to use */
 	unsigned rank, local_rank;
 	const char *master; /**< address that the ranks meet at */
 	const char *part;   /**< "prefill", "decode", "server", "worker", "scheduler" */

@@ -75,6 +75,9 @@ uint32_t topo_split_traffic(const struct topo_traffic *traffic, uint32_t *ret_pa
 /** More than greetings and tokens, between processes. */
 bool topo_carries_data(const struct topology *t, const struct topo_link *l);
 
+/** Something other than its traffic says that it belongs to an AI job. */
+bool topo_is_of_job(const struct topology *t, uint32_t actor);
+
 /** Uses an accelerator. */
 bool topo_has_device(const struct topology *t, uint32_t actor);
 

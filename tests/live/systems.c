@@ -540,6 +540,16 @@ static pid_t start_rank(struct job *j, int rank, const int *control, unsigned se
 	if (control[1] != CONTROL_FD)
 		close(control[1]);
 	j->me = rank;
+	/* Who serves on its own was told which device to use, by its launcher. */
+	if (!strcmp(j->pattern, "replicas")) {
+		char device[16], time[16];
+
+		snprintf(device, sizeof(device), "%d", rank);
+		snprintf(time, sizeof(time), "%u", seconds);
+		setenv("CUDA_VISIBLE_DEVICES", device, 1);
+		execl("/proc/self/exe", "systems", "replica", time, (char *)NULL);
+		die("exec");
+	}
 	run_rank(j);
 	return 0;
 }
@@ -583,6 +593,11 @@ int main(int argc, char **argv)
 	pid_t pid_of[RANKS_MAX];
 	unsigned seconds;
 
+	if (argc == 3 && !strcmp(argv[1], "replica")) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		alarm((unsigned)atoi(argv[2]));
+		run_rank(&j);
+	}
 	if (argc != 6) {
 		fprintf(stderr, "usage: systems PATTERN RANKS TRANSPORT SEED SECONDS\n");
 		return 2;

@@ -130,7 +130,9 @@ def judge(case, truth, topology):
 
 def run_batch(witty, systems, batch, keep):
     seconds = RECORD_SECONDS + 30
-    running = [subprocess.Popen([systems, p, str(n), t, str(seed), str(seconds)], stdout=subprocess.PIPE, text=True)
+    # Of two processes traffic alone says little: there a launcher's variable has to say that they are a job.
+    running = [subprocess.Popen([systems, p, str(n), t, str(seed), str(seconds)], stdout=subprocess.PIPE, text=True,
+                                env=dict(os.environ, MASTER_ADDR="127.0.0.1") if n == 2 else None)
                for p, n, t, seed in batch]
     try:
         jobs = [json.loads(r.stdout.readline()) for r in running]

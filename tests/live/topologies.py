@@ -1,6 +1,6 @@
 """Record real programs and compare what `topology` draws of them with what people draw who know them.
 
-usage: topologies.py WITTY [redis|nginx|postgres|make|mpi|ddp]...
+usage: topologies.py WITTY [others|redis|nginx|postgres|make|mpi|ddp]...
 
 A drawing has a line for each role and program, one for each kind of path between two of them (both
 directions together, little chatter left out), and the pattern of each group of ranks. Databases, web
@@ -10,13 +10,14 @@ import glob
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 
 from real_programs import Bench, Missing, Postgres, free_port, need, wait_port
 
-RECORD_SECONDS = 3
+RECORD_SECONDS = 2
 CHATTER_BYTES = 2048
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -298,7 +299,67 @@ def ddp(b):
         b.stop(p)
 
 
-PROGRAMS = {"redis": redis, "nginx": nginx, "postgres": postgres, "make": make, "mpi": mpi, "ddp": ddp}
+# Hosts without any AI job. Each runs until it is stopped; nothing may be claimed of any.
+OTHERS = {
+    "http server": "{python} -m http.server {port} --bind 127.0.0.1 & sleep 1;"
+                   "while curl -s -o /dev/null http://127.0.0.1:{port}/; do :; done",
+    "pipeline": "while :; do tar -cf - /usr/share/doc | gzip -1 | wc -c; done",
+    "four compressors": "while :; do seq 4 | xargs -P 4 -I @ sh -c 'head -c 30000000 /dev/zero | gzip -9 >/dev/null'; done",
+    "sort": "while :; do seq 300000 | sort --parallel=2 -R | sort -n | tail -n 1; done",
+    "iperf3": "iperf3 -s -p {port} & sleep 1; iperf3 -c 127.0.0.1 -p {port} -P 4 -t 60 --bidir -b 100M",
+    "stress": "exec stress-ng --cpu 2 --pipe 2 --sock 2 --mq 2 --shm 2 --timeout 60",
+    "three redis servers": "for p in {port} {port2} {port3}; do redis-server --port $p --bind 127.0.0.1 --save '' "
+                           "--cluster-enabled yes --cluster-config-file n$p --cluster-node-timeout 500 & done; sleep 1;"
+                           "redis-cli --cluster create 127.0.0.1:{port} 127.0.0.1:{port2} 127.0.0.1:{port3} --cluster-yes;"
+                           "sleep 60",
+    "redis and a replica": "redis-server --port {port} --save '' & redis-server --port {port2} --save '' --replicaof "
+                           "127.0.0.1 {port} & sleep 1; redis-benchmark -p {port} -l -t set -d 1000 -q",
+    "pool of processes": "exec {python} -c 'import multiprocessing as m\n"
+                         "with m.Pool(4) as p:\n while True: p.map(len, [b\"x\" * 1000] * 1000)'",
+    "filters": "while :; do head -c 100000000 /dev/zero | cat | cat | cat | cat | wc -c; done",
+    "many shells": "while :; do for i in 1 2 3 4 5; do (echo $i; ls /usr/bin | wc -l) | cat; done; done",
+    "git": "git init -q r; cd r; head -c 3000000 /dev/urandom >f; git add f;"
+           "git -c user.name=a -c user.email=b commit -qm a; while :; do git clone -q . ../c; rm -rf ../c; done",
+    "ssh-like relay": "mkfifo a b; cat a >b & cat b >a & head -c 1000 /dev/zero >a; sleep 60",
+}
+# A pool of workers around its master is one: that is what it is.
+STARS = ("pool of processes",)
+
+
+SIDE_BY_SIDE = 7
+
+
+def claims_of(topology, root):
+    """Patterns that are claimed of what descends from one process."""
+    actors = related(topology["actors"], [root])
+    return [q["text"] for g in topology["groups"] if any(m in actors for m in g["members"])
+            for q in g["patterns"] if q["observed"]]
+
+
+def start_other(b, number, script):
+    folder = f"{b.dir}/other{number}"
+    os.mkdir(folder)
+    script = script.format(python=sys.executable, port=free_port(), port2=free_port(), port3=free_port())
+    return b.start(["sh", "-c", script], cwd=folder, start_new_session=True)
+
+
+def others(b):
+    todo = list(OTHERS.items())
+    for begin in range(0, len(todo), SIDE_BY_SIDE):
+        part = todo[begin:begin + SIDE_BY_SIDE]
+        running = [start_other(b, begin + i, script) for i, (_, script) in enumerate(part)]
+        time.sleep(3)
+        topology = analyse(b, [p.pid for p in running])
+        for (name, _), p in zip(part, running):
+            claims = claims_of(topology, p.pid)
+            good = not claims or (name in STARS and all("star" in c for c in claims))
+            print(f"{name}: {'nothing claimed' if not claims else claims}{'' if good else ' OFF'}")
+            b.bad += not good
+            os.killpg(p.pid, signal.SIGKILL)
+            b.stop(p)
+
+
+PROGRAMS = {"others": others, "redis": redis, "nginx": nginx, "postgres": postgres, "make": make, "mpi": mpi, "ddp": ddp}
 
 
 def main():

@@ -113,30 +113,39 @@ static bool read_variable(struct topology *t, struct topo_declared *d, const cha
 	static const char *const ranks[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "RANK_ID"};
 	static const char *const worlds[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "RANK_SIZE",
 					     "MS_WORKER_NUM"};
+	static const char *const devices[] = {"CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES",
+					      "ASCEND_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+					      "ROCR_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"};
 	unsigned v = (unsigned)strtoul(value, NULL, 10);
 
 	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
 		if (!strcmp(key, ranks[i]) && *value >= '0' && *value <= '9') {
 			d->rank = v;
-			return d->has_rank = true;
+			return d->has_rank = d->is_job = true;
 		}
 	for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++)
 		if (!strcmp(key, worlds[i]) && v && v <= 1u << 20) {
 			d->world = v;
 			return true;
 		}
-	if (!strcmp(key, "LOCAL_RANK"))
+	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+		if (!strcmp(key, devices[i]) && *value)
+			return d->is_job = true;
+	if (!strcmp(key, "LOCAL_RANK")) {
 		d->local_rank = v;
-	else if (!strcmp(key, "DMLC_NUM_SERVER") || !strcmp(key, "MS_SERVER_NUM"))
+		d->is_job = true;
+	} else if (!strcmp(key, "DMLC_NUM_SERVER") || !strcmp(key, "MS_SERVER_NUM")) {
 		d->servers = v;
-	else if (!strcmp(key, "MASTER_ADDR"))
+	} else if (!strcmp(key, "MASTER_ADDR")) {
 		d->master = topo_text(t, "%.200s", value);
-	else if (!strcmp(key, "DMLC_ROLE") || !strcmp(key, "MS_ROLE"))
+		d->is_job = true;
+	} else if (!strcmp(key, "DMLC_ROLE") || !strcmp(key, "MS_ROLE")) {
 		d->part = strstr(value, "erver") || strstr(value, "PSERVER") ? "server" :
 			  strstr(value, "orker") || strstr(value, "WORKER")  ? "worker" :
 									       "scheduler";
-	else
+	} else {
 		return false;
+	}
 	return true;
 }
 

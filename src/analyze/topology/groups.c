@@ -53,7 +53,7 @@ bool topo_carries_data(const struct topology *t, const struct topo_link *l)
 		return false;
 	if (!l->measured)
 		return true;
-	return l->bytes >= LINK_BYTES && l->bytes > l->messages * TOKEN_BYTES &&
+	return !l->shared && l->bytes >= LINK_BYTES && l->bytes > l->messages * TOKEN_BYTES &&
 	       (double)l->bytes >= LINK_BYTES * (double)t->window_ns / 1e9;
 }
 
@@ -179,6 +179,14 @@ static double busy_share(const struct topology *t, uint32_t actor)
 	return (double)GET(process, n, cpu_ns) / (double)t->window_ns;
 }
 
+/* Equal processes that are busy are many things; of an AI job they are when a launcher said so. */
+bool topo_is_of_job(const struct topology *t, uint32_t actor)
+{
+	const struct topo_declared *d = topo_declared_of(t, actor);
+
+	return topo_has_device(t, actor) || (d && (d->framework || (d->actor == actor && d->is_job)));
+}
+
 /* Could be one of several that do the same on their own. */
 static bool may_be_replica(struct grouper *k, uint32_t i, const struct company *c)
 {
@@ -190,7 +198,7 @@ static bool may_be_replica(struct grouper *k, uint32_t i, const struct company *
 		return false;
 	if (c->others || c->other_programs || c->to_parent || c->from_parent)
 		return false;
-	return busy_share(k->t, i) >= BUSY_SHARE;
+	return topo_is_of_job(k->t, i) && busy_share(k->t, i) >= BUSY_SHARE;
 }
 
 static int compare_replicas(const void *a, const void *b, void *ctx)

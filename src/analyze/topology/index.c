@@ -155,6 +155,9 @@ static const char *program_of(struct topology *t, const struct node *n)
 		base++, k--;
 	if (is_interpreter(base, k))
 		script = script_of(t, next_word(line));
+	/* A shell that runs a text of its own is a shell. */
+	if (script && !strcmp(script, "-c") && strncmp(base, "python", 6) != 0)
+		script = NULL;
 	return script ? script : without_numbers(t, base, k);
 }
 

@@ -93,6 +93,7 @@ static void add_flow(struct linker *k, const struct edge *d)
 		return;
 	l.kind = HAS(flow, d, kind) ? GET(flow, d, kind) : "unknown";
 	l.bytes = GET(flow, d, bytes);
+	l.shared = HAS(flow, d, estimated) && GET(flow, d, estimated);
 	l.messages = GET(flow, d, messages);
 	l.first_ns = HAS(flow, d, first_ns) ? GET(flow, d, first_ns) : 0;
 	k->has_copies |= !strcmp(l.kind, "memory_copy");
@@ -245,10 +246,16 @@ static void add_proven(struct topology *t, const struct shared_object *o, struct
 	}
 }
 
+/* What fits into a page holds locks and counters: who wakes whom there says nothing of data. */
+#define LOCKS_BYTES 4096
+
 static bool is_memory(const struct topology *t, const struct shared_object *o)
 {
-	const char *kind = topo_str(t->g->nodes.v[o->node], shared_memory_f_kind);
+	const struct node *n = t->g->nodes.v[o->node];
+	const char *kind = topo_str(n, shared_memory_f_kind);
 
+	if (HAS(shared_memory, n, shm_size) && GET(shared_memory, n, shm_size) <= LOCKS_BYTES)
+		return false;
 	return shared_memory_is_path(o) && !(kind && !strcmp(kind, "device"));
 }
 
@@ -334,6 +341,7 @@ static void add_up(struct topo_link *to, const struct topo_link *l)
 	to->messages += l->messages;
 	to->waited_ns += l->waited_ns;
 	to->measured |= l->measured;
+	to->shared &= l->shared;
 	if (l->first_ns && (!to->first_ns || l->first_ns < to->first_ns))
 		to->first_ns = l->first_ns;
 }

@@ -18,6 +18,13 @@ static const struct {
 	{"haproxy*", ROLE_WEB_SERVER},	 {"envoy*", ROLE_WEB_SERVER},	  {"caddy*", ROLE_WEB_SERVER},
 	{"lighttpd*", ROLE_WEB_SERVER},	 {"traefik*", ROLE_WEB_SERVER},	  {"php-fpm*", ROLE_WEB_SERVER},
 	{"gunicorn*", ROLE_WEB_SERVER},	 {"uwsgi*", ROLE_WEB_SERVER},	  {"uvicorn*", ROLE_WEB_SERVER},
+	{"consul*", ROLE_DATABASE},	 {"nats-server*", ROLE_DATABASE}, {"minio*", ROLE_DATABASE},
+	{"ceph-*", ROLE_DATABASE},	 {"beam.smp*", ROLE_DATABASE},	  {"mosquitto*", ROLE_DATABASE},
+	{"tikv-server*", ROLE_DATABASE}, {"tidb-server*", ROLE_DATABASE}, {"pd-server*", ROLE_DATABASE},
+	{"scylla*", ROLE_DATABASE},	 {"keydb-server*", ROLE_DATABASE}, {"dragonfly*", ROLE_DATABASE},
+	{"pgbouncer*", ROLE_DATABASE},	 {"vault*", ROLE_DATABASE},	  {"neo#j*", ROLE_DATABASE},
+	{"varnishd*", ROLE_WEB_SERVER},	 {"squid*", ROLE_WEB_SERVER},	  {"puma*", ROLE_WEB_SERVER},
+	{"unicorn*", ROLE_WEB_SERVER},	 {"celery*", ROLE_WEB_SERVER},	  {"sidekiq*", ROLE_WEB_SERVER},
 	{"http.server*", ROLE_WEB_SERVER}, {"make*", ROLE_BUILD},	  {"gmake*", ROLE_BUILD},
 	{"ninja*", ROLE_BUILD},		 {"samu*", ROLE_BUILD},		  {"cc#*", ROLE_BUILD},
 	{"gcc*", ROLE_BUILD},		 {"g++*", ROLE_BUILD},		  {"cc", ROLE_BUILD},
@@ -78,11 +85,30 @@ static bool set_role(struct topo_actor *a, enum role role, unsigned pct, const c
 	return true;
 }
 
+/* Servers in Java are known by a class somewhere on their long command lines. */
+static const char *java_server(const struct node *n)
+{
+	static const char *const words[] = {"kafka.Kafka", "zookeeper", "cassandra", "elasticsearch", "opensearch",
+					    "org.apache.hadoop", "org.apache.catalina"};
+	const char *line = topo_str(n, process_f_cmdline), *name = topo_str(n, process_f_name);
+
+	if (!line || !name || strcmp(name, "java") != 0)
+		return NULL;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(line, words[i]))
+			return words[i];
+	return NULL;
+}
+
 void topo_add_program_roles(struct topology *t)
 {
 	for (size_t i = 0; i < t->n_processes; i++) {
 		struct topo_actor *a = &t->actors.v[i];
 		size_t k = 0, n = sizeof(programs) / sizeof(programs[0]);
+		const char *java = java_server(t->g->nodes.v[a->node]);
+
+		if (java)
+			set_role(a, ROLE_DATABASE, 70, topo_text(t, "runs %s in Java", java));
 
 		while (k < n && !matches(a->program, programs[k].program))
 			k++;

@@ -189,6 +189,41 @@ static void add_up(struct topology *t, struct topo_group *gr)
 	}
 }
 
+/* Two processes of one program that exchange data, or filters that a shell put in a row, are no job yet. */
+static bool is_weak(const struct topology *t, const struct topo_group *gr)
+{
+	uint32_t parent = t->actors.v[gr->members.v[0]].parent;
+
+	if (gr->is_job)
+		return false;
+	return gr->members.n == 2 ||
+	       (gr->shape.shape == SHAPE_CHAIN && parent != TOPO_NONE && t->actors.v[parent].role == ROLE_SHELL);
+}
+
+static void drop_weak(struct topology *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->groups.n; i++) {
+		struct topo_group *gr = &t->groups.v[i];
+		bool weak;
+
+		vec_for(&gr->members, m)
+			gr->is_job = gr->is_job || topo_is_of_job(t, *m);
+		weak = is_weak(t, gr);
+		vec_for(&gr->members, m)
+			t->actors.v[*m].group = weak ? TOPO_NONE : (uint32_t)n;
+		if (weak) {
+			vec_done(&gr->members);
+			vec_done(&gr->shape.order);
+			vec_done(&gr->basis);
+		} else {
+			t->groups.v[n++] = *gr;
+		}
+	}
+	t->groups.n = n;
+}
+
 void topo_add_shapes(struct topology *t)
 {
 	size_t n = t->groups.n;
@@ -202,6 +237,7 @@ void topo_add_shapes(struct topology *t)
 		find_shape(t, i);
 		leave_launcher(t, i);
 	}
+	drop_weak(t);
 	vec_for(&t->groups, gr) {
 		vec_for(&gr->shape.order, o)
 			*o = gr->members.v[*o];
