@@ -1,4 +1,5 @@
 """PyTorch's distributed training over gloo: store, mesh, loaders."""
+import collections
 import importlib.util
 import os
 
@@ -34,9 +35,11 @@ class Training:
             raise RuntimeError(f"{name}: {len(self.ranks)} ranks report, not {n}")
 
     def owners(self):
-        """{socket: pid that receives on it}"""
-        return {e["source"]: self.seen.pid(e["target"])
-                for e in self.seen.edges["receive_from_socket"]}
+        """{socket: pids that receive on it}: a port may have been another process's before."""
+        found = collections.defaultdict(set)
+        for e in self.seen.edges["receive_from_socket"]:
+            found[e["source"]].add(self.seen.pid(e["target"]))
+        return found
 
     def store_edges(self):
         """(what is sent to the port of the store, what the threads that receive there send)"""
@@ -52,12 +55,13 @@ class Training:
         """All ranks talk to one process at the store's port, and it answers each of them."""
         asks, answers = self.store_edges()
         owner = self.owners()
-        serving = {owner.get(e["target"]) for e in asks}
+        serving = set().union(*(owner[e["target"]] for e in asks))
         serving |= {self.seen.pid(e["source"]) for e in answers}
         self.b.demand(f"{self.name}: store served by pid {server}", serving == {server},
                       f"{serving}")
+        told = set().union(*(owner[e["target"]] for e in answers))
         for what, pids in (("ask it", {self.seen.pid(e["source"]) for e in asks}),
-                           ("get its answers", {owner.get(e["target"]) for e in answers})):
+                           ("get its answers", told)):
             self.b.line(f"{self.name}: ranks that {what}", len(self.ranks),
                         len(pids & set(self.ranks)))
 
@@ -66,10 +70,11 @@ class Training:
         asks, answers = self.store_edges()
         store, owner, found = {id(e) for e in asks + answers}, self.owners(), {}
         for e in self.seen.edges["send_to_socket"]:
-            pair = (self.seen.pid(e["source"]), owner.get(e["target"]))
-            if pair[0] != pair[1] and set(pair) <= set(self.ranks) and id(e) not in store \
-                    and e["connection_type"] == "TCP":
-                found[pair] = found.get(pair, 0) + e["data_size"]
+            sender, to = self.seen.pid(e["source"]), owner[e["target"]] & set(self.ranks)
+            if sender not in self.ranks or id(e) in store or e["connection_type"] != "TCP":
+                continue
+            for receiver in to - {sender}:
+                found[sender, receiver] = found.get((sender, receiver), 0) + e["data_size"]
         return found
 
     def check_mesh(self):

@@ -23,6 +23,7 @@ wait
 # These would fill the recording with thousands of sockets and processes; others do all they can.
 OPERATIONS = {"sockfd": 2000, "sockpair": 5000, "fork": 300, "zombie": 300}
 OPERATIONS_MOST = 100000000
+MUCH = 65536  # bytes
 
 # Stressor: what must be there between or in its processes.
 EXPECTED = {
@@ -36,8 +37,8 @@ EXPECTED = {
     "tee": ["flow pipe"],
     "splice": ["write_to pipe_inode", "read_from pipe_inode", "flow pipe, itself"],
     "vm-splice": ["write_to pipe_inode", "read_from pipe_inode", "flow pipe, itself"],
-    "sendfile": ["read_from own file"],
-    "io-uring": ["write_to own file", "read_from own file"],
+    "sendfile": ["read_from much of a file"],
+    "io-uring": ["write_to much of a file", "read_from much of a file"],
     "eventfd": ["flow eventfd"],
     "mq": ["flow posix_queue", "waits_for queue"],
     "msg": ["flow sysv_queue", "waits_for queue"],
@@ -75,9 +76,9 @@ def detail(seen, kind, e, ends):
     if kind == "access":
         return str(seen.entities[e["target"]].get("kind"))
     thing = seen.entities[e["source" if kind == "read_from" else "target"]]
-    # Not what a program reads when it starts, libraries and the like.
-    own = thing["type"] == "file" and "stress-ng-" in (thing["path"] or "")
-    return ("own " if own else "") + thing["type"]
+    # Not what a program reads when it starts: the beginning of each library.
+    much = thing["type"] == "file" and e["bytes"] >= MUCH
+    return ("much of a " if much else "") + thing["type"]
 
 
 def families(seen, roots):
