@@ -86,6 +86,11 @@ void worker_done(struct worker *w)
 	vec_done(&w->gone);
 }
 
+struct read_question {
+	uint64_t offset;
+	char path[PATH_MOST]; /* as much as is sent */
+};
+
 /* An answer: the result, and behind it what was read. */
 struct read_answer {
 	int64_t n;
@@ -95,14 +100,12 @@ struct read_answer {
 static void serve_reads(void *ctx, int fd)
 {
 	static struct read_answer a; /* of the child alone */
-	char path[PATH_MOST];
-	ssize_t n;
+	struct read_question q;
 
 	(void)ctx;
-	while ((n = recv(fd, path, sizeof(path) - 1, 0)) > 0) {
-		path[n] = '\0';
-		CLEANUP_CLOSE int f = open(path, O_RDONLY | O_CLOEXEC);
-		a.n = f < 0 ? -errno : read(f, a.bytes, sizeof(a.bytes));
+	while (recv(fd, &q, sizeof(q), 0) > (ssize_t)sizeof(q.offset)) {
+		CLEANUP_CLOSE int f = open(q.path, O_RDONLY | O_CLOEXEC);
+		a.n = f < 0 ? -errno : pread(f, a.bytes, sizeof(a.bytes), (off_t)q.offset);
 		if (f >= 0 && a.n < 0)
 			a.n = -errno;
 		if (send(fd, &a, sizeof(a.n) + (a.n > 0 ? (size_t)a.n : 0), 0) < 0)
@@ -122,16 +125,22 @@ void slow_reader_done(struct slow_reader *r)
 	worker_done(&r->w);
 }
 
-ssize_t slow_read(struct slow_reader *r, const char *path, void *buf, size_t size)
+ssize_t slow_read(struct slow_reader *r, const char *path, uint64_t offset, void *buf, size_t size)
 {
+	struct read_question q = {.offset = offset};
+	size_t length = strlen(path) + 1;
 	struct pollfd p = {.events = POLLIN};
 	struct read_answer a;
 	ssize_t n;
 	int rc;
 
+	if (length > sizeof(q.path))
+		return -ENAMETOOLONG;
+	memcpy(q.path, path, length);
+	worker_reap(&r->w);
 	if (r->w.fd < 0 && (rc = worker_start(&r->w, WORKER_CLOSE, serve_reads, NULL)) < 0)
 		return rc;
-	if (send(r->w.fd, path, strnlen(path, PATH_MOST - 1), MSG_NOSIGNAL) < 0) {
+	if (send(r->w.fd, &q, offsetof(struct read_question, path) + length, MSG_NOSIGNAL) < 0) {
 		worker_give_up(&r->w);
 		return -EPIPE;
 	}

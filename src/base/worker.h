@@ -52,10 +52,10 @@ void slow_reader_init(struct slow_reader *r, uint64_t stuck_ns);
 void slow_reader_done(struct slow_reader *r);
 
 /**
- * Read a file of /proc, at most @p size bytes, SLOW_READ_BYTES at most.
+ * Read a file of /proc from @p offset on: at most @p size bytes, and SLOW_READ_BYTES.
  *
- * @return bytes, or -errno; -ETIMEDOUT: it took longer than stuck_ns
+ * @return bytes, 0 at the end, or -errno; -ETIMEDOUT: it took longer than stuck_ns
  */
-ssize_t slow_read(struct slow_reader *r, const char *path, void *buf, size_t size);
+ssize_t slow_read(struct slow_reader *r, const char *path, uint64_t offset, void *buf, size_t size);
 
 #define SLOW_READ_BYTES 16384

@@ -19,6 +19,8 @@
 #include "sched_probe.h"
 #include "sock_probe.h"
 
+#define READ_STUCK_NS 100000000ull /* to wait for a file of /proc that reads a process's memory */
+
 static uint64_t now_ns(clockid_t clock)
 {
 	struct timespec t;
@@ -81,6 +83,7 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	c->nics = nics_new();
 	c->blocks = blocks_new();
 	c->machine = machine_new(NULL);
+	slow_reader_init(&c->reader, READ_STUCK_NS);
 	procs_init(&c->procs, !o->npids, !o->no_redact);
 	c->flows = flows_new();
 	c->waits = waits_new();
@@ -218,6 +221,7 @@ void collect_describe(struct collect *c, struct graph *g)
 	collect_numa_describe(c, g);
 	collect_devices_describe(c, g);
 	graph_add_loss(g, "collector proc", "unreadable", c->unreadable);
+	graph_add_loss(g, "collector proc", "memory_map_locked", c->reader.stuck);
 	cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	graph_add_cost(g, "cpu", "ns", (double)(c->start_cpu_ns ? cpu_ns - c->start_cpu_ns : 0));
 	graph_add_cost(g, "cpu_start", "ns", (double)(c->start_cpu_ns ?: cpu_ns));
@@ -243,6 +247,7 @@ void collect_close(struct collect *c)
 	exchange_free(c->exchange);
 	shm_free(c->shm);
 	placements_free(c->placements);
+	slow_reader_done(&c->reader);
 	machine_free(c->machine);
 	devices_free(c->devices);
 	containers_free(c->containers);

@@ -5,6 +5,7 @@
 #include "procs.h"
 #include "probe.h"
 #include "wait_row.h"
+#include "worker.h"
 
 struct collect_options {
 	const uint32_t *pids; /**< [npids] record these and their descendants; 0: the whole host */
@@ -60,6 +61,7 @@ struct collect {
 	struct waits *waits; /**< of collect_wait.c */
 	VEC(struct open_failure { const char *source; char why[400]; }) failures;
 	uint64_t ticks; /**< samples so far */
+	struct slow_reader reader; /**< for files that wait for the lock of a memory map */
 	uint64_t unreadable;
 	uint64_t lost_events; /**< of the process table, when it was last made whole */
 	struct proc_stat_list *stats; /**< CPU times by /proc, when there is no probe */

@@ -33,10 +33,10 @@ static void read_cmdline(struct collect *c, uint32_t proc)
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%u/cmdline", c->procs.v.v[proc].pid);
-	n = read_small(text, sizeof(text), path);
+	n = slow_read(&c->reader, path, 0, text, sizeof(text));
 	if (n > 0)
 		procs_set_cmdline(&c->procs, proc, text, (size_t)n);
-	else if (n < 0 && n != -ENOENT && n != -ESRCH)
+	else if (n < 0 && n != -ENOENT && n != -ESRCH && n != -ETIMEDOUT)
 		c->unreadable++;
 }
 
@@ -306,7 +306,7 @@ void collect_procs_details(struct collect *c)
 	vec_for(&c->procs.v, p) {
 		if (!p->pid || !p->selected || p->has_details)
 			continue;
-		proc_details_read(p, &c->unreadable);
+		proc_details_read(p, &c->reader, &c->unreadable);
 		p->dirty |= p->has_details;
 	}
 }

@@ -11,6 +11,7 @@
 #include "proc_maps.h"
 #include "proc_probe.h"
 #include "shm_kind.h"
+#include "shm_look.h"
 #include "utf8.h"
 
 /*
@@ -75,7 +76,8 @@ struct shm {
 	VEC(struct shm_object) objects;
 	VEC(struct shm_use) uses;
 	VEC(struct shm_range) ranges;
-	uint64_t walk_until_ns; /* CPU time of this thread */
+	uint64_t walk_until_ns; /* as spent_ns() */
+	struct shm_look look;
 	uint64_t start_ns, last_ns; /* CLOCK_MONOTONIC of the first and the last look */
 	uint64_t looks, cost_ns, last_cost_ns;
 	uint64_t not_listed; /* objects and mappers beyond the limits above, once a look */
@@ -92,12 +94,19 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
+/* CPU time of this thread and of those that look for it. */
+static uint64_t spent_ns(const struct shm *s)
+{
+	return now_ns(CLOCK_THREAD_CPUTIME_ID) + s->look.cpu_ns;
+}
+
 struct shm *shm_new(void)
 {
 	struct shm *s = mem_alloc(sizeof(*s));
 
 	shm_mounts_find(&s->mounts);
 	s->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	shm_look_init(&s->look, NULL);
 	return s;
 }
 
@@ -105,6 +114,7 @@ void shm_free(struct shm *s)
 {
 	if (!s)
 		return;
+	shm_look_done(&s->look);
 	vec_for(&s->names, n) {
 		free(n->name);
 		free(n->path);
@@ -238,7 +248,7 @@ static int on_dmabuf(void *ctx, const struct proc_file *f)
 
 static int look_by_iter(struct collect *c, struct err *e)
 {
-	int rc = c->proc_probe ? proc_probe_maps(c->proc_probe, on_map, c, e) : -ENOTSUP;
+	int rc = shm_look_all(&c->shm->look, on_map, c, e);
 
 	if (rc)
 		return rc;
@@ -258,8 +268,8 @@ static void look_by_proc(struct collect *c)
 
 		if (!pid || c->procs.v.v[i].end_ns || c->procs.v.v[i].kthread)
 			continue;
-		rc = proc_maps_list(pid, c->procs.v.v[i].start_ns, on_map, c);
-		s->unreadable += rc < 0 && rc != -ENOENT && rc != -ESRCH;
+		rc = shm_look_process(&s->look, pid, c->procs.v.v[i].start_ns, on_map, c);
+		s->unreadable += rc < 0 && rc != -ENOENT && rc != -ESRCH && rc != -ETIMEDOUT;
 	}
 }
 
@@ -367,7 +377,7 @@ static const struct shm_name *name_of(struct shm *s, const struct shm_object *o)
 	/* Most are files that one process maps: what they are called does not matter. */
 	if (o->nuses < 2 && (kind == SHM_FILE || kind == SHM_DEVICE))
 		return NULL;
-	if (proc_maps_path(&o->m, shm_is_internal(&s->mounts, o->m.dev), path, sizeof(path)) > 0)
+	if (shm_look_path(&s->look, &o->m, shm_is_internal(&s->mounts, o->m.dev), path, sizeof(path)) > 0)
 		known = path;
 	kind = shm_kind_of(&s->mounts, &o->m, known);
 	if (kind == SHM_NONE || (o->nuses < 2 && !shm_kind_is_shareable(kind)))
@@ -448,15 +458,15 @@ static uint32_t object_node(struct shm *s, struct graph *g, const struct shm_obj
 	return graph_add_node(g, n)->index;
 }
 
-static bool range_resident(const struct shm *s, const struct shm_range *r, uint32_t pid,
+static bool range_resident(struct shm *s, const struct shm_range *r, uint32_t pid,
 			   uint64_t *sum)
 {
 	uint64_t bytes;
 
 	for (uint64_t at = r->start, end; at < r->end; at = end) {
 		end = r->end - at > WALK_BYTES ? at + WALK_BYTES : r->end;
-		if (now_ns(CLOCK_THREAD_CPUTIME_ID) > s->walk_until_ns ||
-		    proc_maps_resident(pid, at, end, &bytes))
+		if (spent_ns(s) > s->walk_until_ns ||
+		    shm_look_resident(&s->look, pid, at, end, &bytes))
 			return false;
 		*sum += bytes;
 	}
@@ -464,7 +474,7 @@ static bool range_resident(const struct shm *s, const struct shm_range *r, uint3
 }
 
 /* @return false: not measured, for want of rights or because it would take too long */
-static bool use_resident(const struct shm *s, const struct shm_use *u, uint32_t pid,
+static bool use_resident(struct shm *s, const struct shm_use *u, uint32_t pid,
 			 uint64_t *ret_bytes)
 {
 	uint64_t sum = 0;
@@ -516,6 +526,7 @@ static void look(struct collect *c, struct graph *g)
 	struct err e;
 	int rc;
 
+	s->look.probe = c->proc_probe;
 	idmap_clear(&s->object_ids);
 	idmap_clear(&s->use_ids);
 	vec_clear(&s->objects);
@@ -527,13 +538,15 @@ static void look(struct collect *c, struct graph *g)
 		look_by_proc(c);
 	else
 		/* What was read until then is true; the next look may do better. */
-		s->failed += rc < 0;
-	s->walk_until_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + WALK_NS;
+		s->failed += rc < 0 && rc != -ETIMEDOUT;
+	s->walk_until_ns = spent_ns(s) + WALK_NS;
 	/* Those that are shared indeed come first, while there is room. */
 	for (int shared = 1; shared >= 0; shared--)
 		vec_for(&s->objects, o)
 			if (o->selected && (o->nuses >= 2) == shared)
 				emit_object(c, g, o);
+	/* Until the next look, which may be a minute away. */
+	worker_give_up(&s->look.w);
 }
 
 static bool is_time(const struct shm *s, uint64_t now)
@@ -549,12 +562,12 @@ static bool is_time(const struct shm *s, uint64_t now)
 void collect_shm(struct collect *c, struct graph *g, bool last)
 {
 	struct shm *s = c->shm;
-	uint64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID), now = now_ns(CLOCK_MONOTONIC), cost;
+	uint64_t start = spent_ns(s), now = now_ns(CLOCK_MONOTONIC), cost;
 
 	if (!last && !is_time(s, now))
 		return;
 	look(c, g);
-	cost = now_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+	cost = spent_ns(s) - start;
 	if (!s->looks++)
 		s->start_ns = now;
 	s->last_ns = now;
@@ -577,6 +590,7 @@ void collect_shm_describe(const struct collect *c, struct graph *g)
 	graph_add_loss(g, "collector shm", "not_listed", s->not_listed);
 	graph_add_loss(g, "collector shm", "failed_looks", s->failed);
 	graph_add_loss(g, "collector shm", "unreadable", s->unreadable);
+	graph_add_loss(g, "collector shm", "memory_map_locked", s->look.stuck);
 	graph_add_cost(g, "collector shm looks", "runs", (double)s->looks);
 	graph_add_cost(g, "collector shm time", "ns", (double)s->cost_ns);
 }

@@ -49,6 +49,18 @@ static ssize_t read_some(struct strbuf *b, uint32_t pid, const char *name, size_
 	return n < 0 ? -errno : 0;
 }
 
+/* The process's own memory is read, for which the lock of its memory map is needed. */
+static ssize_t read_environ(struct strbuf *b, uint32_t pid, struct slow_reader *r)
+{
+	char path[64], chunk[SLOW_READ_BYTES];
+	ssize_t n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
+	while (b->n < ENVIRON_MAX && (n = slow_read(r, path, b->n, chunk, sizeof(chunk))) > 0)
+		strbuf_addn(b, chunk, (size_t)n);
+	return n < 0 ? n : 0;
+}
+
 static bool is_gone(ssize_t rc)
 {
 	return rc == -ENOENT || rc == -ESRCH;
@@ -144,7 +156,7 @@ static void read_exe(struct proc *x)
 	x->exe = n > 0 && (size_t)n < sizeof(target) ? strndup(target, (size_t)n) : NULL;
 }
 
-void proc_details_read(struct proc *x, uint64_t *unreadable)
+void proc_details_read(struct proc *x, struct slow_reader *r, uint64_t *unreadable)
 {
 	struct strbuf b = {0};
 	ssize_t rc;
@@ -158,9 +170,12 @@ void proc_details_read(struct proc *x, uint64_t *unreadable)
 	x->cgroup = rc ? NULL : proc_details_cgroup(strbuf_str(&b));
 	*unreadable += rc && !is_gone(rc);
 	strbuf_clear(&b);
-	rc = read_some(&b, x->pid, "environ", ENVIRON_MAX);
+	rc = read_environ(&b, x->pid, r);
+	/* Another time. */
+	if (rc == -ETIMEDOUT)
+		x->has_details = false;
 	free(x->environment);
 	x->environment = rc ? NULL : proc_details_environment(strbuf_str(&b), b.n);
-	*unreadable += rc && !is_gone(rc);
+	*unreadable += rc && rc != -ETIMEDOUT && !is_gone(rc);
 	strbuf_done(&b);
 }

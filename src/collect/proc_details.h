@@ -1,6 +1,7 @@
 #pragma once
 
 #include "procs.h"
+#include "worker.h"
 
 /*
  * What only /proc tells of a process: its program file, its control group, and those variables of its
@@ -8,8 +9,8 @@
  * another program.
  */
 
-/** Read them, unless that was done; counts what could not be read. */
-void proc_details_read(struct proc *x, uint64_t *unreadable);
+/** Read them by @p r, unless that was done; counts what could not be read. */
+void proc_details_read(struct proc *x, struct slow_reader *r, uint64_t *unreadable);
 
 /**
  * Control group that names the container of a process, else that of the unified hierarchy, else the
