@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "block_probe.h"
 #include "channels.h"
 #include "collect_block.h"
 #include "collect_container.h"
@@ -57,7 +58,8 @@ static int open_probes(struct collect *c, struct err *e)
 		rc = failed(c, "probe proc", e);
 		rc = rc ?: failed(c, "probe sched", e);
 		rc = rc ?: failed(c, "probe sock", e);
-		return rc ?: failed(c, "probe ipc", e);
+		rc = rc ?: failed(c, "probe ipc", e);
+		return rc ?: failed(c, "probe block", e);
 	}
 	if (proc_probe_open(&c->proc_probe, &c->o.probe, e) < 0)
 		rc = failed(c, "probe proc", e);
@@ -67,6 +69,8 @@ static int open_probes(struct collect *c, struct err *e)
 		rc = failed(c, "probe sock", e);
 	if (!rc && ipc_probe_open(&c->ipc_probe, &c->o.probe, e) < 0)
 		rc = failed(c, "probe ipc", e);
+	if (!rc && block_probe_open(&c->block_probe, &c->o.probe, e) < 0)
+		rc = failed(c, "probe block", e);
 	return rc;
 }
 
@@ -127,7 +131,7 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 		collect_numa(c, g, last);
 		collect_containers(c, g);
 		collect_nics(c, g);
-		collect_blocks(c, g);
+		rc = collect_blocks(c, g, e);
 		collect_devices(c, g, last);
 		collect_flows(c, g);
 		collect_procs_emit(c, g);
@@ -183,6 +187,7 @@ void collect_describe(struct collect *c, struct graph *g)
 		{"probe proc", "processes by reading /proc: those that live between two looks are not seen"},
 		{"probe sched", "CPU time by clock ticks of /proc; no run-queue delay, no migrations"},
 		{"probe sock", "no socket traffic and no flows"},
+		{"probe block", "disks by /proc/diskstats: no times of single requests, no processes"},
 		{"probe ipc", "nothing about pipes, queues, files and copies of memory"},
 	};
 	struct probe_health h;
@@ -208,6 +213,11 @@ void collect_describe(struct collect *c, struct graph *g)
 	}
 	if (c->sock_probe) {
 		sock_probe_health(c->sock_probe, &h);
+		describe_probe(g, &h);
+		map_bytes += h.map_bytes;
+	}
+	if (c->block_probe) {
+		block_probe_health(c->block_probe, &h);
 		describe_probe(g, &h);
 		map_bytes += h.map_bytes;
 	}
@@ -240,6 +250,7 @@ void collect_close(struct collect *c)
 	sched_probe_close(c->sched_probe);
 	sock_probe_close(c->sock_probe);
 	ipc_probe_close(c->ipc_probe);
+	block_probe_close(c->block_probe);
 	collect_ipc_done(c);
 	flows_free(c->flows);
 	waits_free(c->waits);

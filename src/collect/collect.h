@@ -21,6 +21,7 @@ struct collect_options {
 #define SWEEP_ABOVE 4096
 
 struct channels;
+struct block_probe;
 struct blocks;
 struct nics;
 struct containers;
@@ -50,6 +51,7 @@ struct collect {
 	struct sched_probe *sched_probe; /**< likewise */
 	struct sock_probe *sock_probe;
 	struct ipc_probe *ipc_probe;
+	struct block_probe *block_probe;
 	struct ipc_state *ipc; /**< of collect_ipc.c; NULL: not used yet */
 	struct shm *shm;
 	struct blocks *blocks; /**< of collect_block.c */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block_probe.h"
 #include "block_stats.h"
 #include "clock.h"
 #include "collect_machine.h"
@@ -13,6 +14,15 @@ struct blocks {
 	struct sysroot root;
 	uint64_t last_ns;
 	struct block_list last;
+	VEC(struct histogram {
+		struct block_key key;
+		uint64_t buckets[BLOCK_BUCKETS];
+	}) histograms; /* since the recording began */
+};
+
+struct sampling {
+	struct collect *c;
+	struct graph *g;
 };
 
 struct blocks *blocks_new(void)
@@ -30,6 +40,7 @@ void blocks_free(struct blocks *b)
 	if (!b)
 		return;
 	vec_done(&b->last.v);
+	vec_done(&b->histograms);
 	sysroot_close(&b->root);
 	free(b);
 }
@@ -109,19 +120,114 @@ static void emit(struct blocks *b, struct graph *g, const struct block_stats *no
 	}
 }
 
-void collect_blocks(struct collect *c, struct graph *g)
+static const char *histogram(struct blocks *b, struct graph *g, const struct block_key *k,
+			     const struct block_value *v)
+{
+	struct histogram *h = NULL;
+	struct strbuf s = {0};
+	const char *ret;
+
+	vec_for(&b->histograms, x)
+		if (x->key.dev == k->dev && x->key.op == k->op)
+			h = x;
+	if (!h) {
+		h = vec_add(&b->histograms);
+		h->key = *k;
+	}
+	strbuf_addc(&s, '[');
+	for (uint32_t i = 0; i < BLOCK_BUCKETS; i++) {
+		h->buckets[i] += v->buckets[i];
+		if (h->buckets[i])
+			strbuf_addf(&s, "%s[%llu,%llu]", s.n > 1 ? "," : "", (unsigned long long)block_bucket_us(i),
+				    (unsigned long long)h->buckets[i]);
+	}
+	strbuf_addc(&s, ']');
+	ret = graph_str(g, s.s);
+	strbuf_done(&s);
+	return ret;
+}
+
+/* Before the recording begins. */
+static int drop_disk(void *ctx, const struct block_key *k, const struct block_value *v)
+{
+	return 0;
+}
+
+static int drop_io(void *ctx, const struct block_io_key *k, const struct block_io_value *v)
+{
+	return 0;
+}
+
+static int on_disk(void *ctx, const struct block_key *k, const struct block_value *v)
+{
+	struct sampling *x = ctx;
+	struct node *n = graph_new_node(x->g, &block_device_type);
+
+	SET(block_device, n, dev, object_dev_str(x->g, k->dev));
+	SET(block_device, n, failed_requests, v->errors);
+	if (k->op == BLOCK_READ) {
+		SET(block_device, n, timed_reads, v->requests);
+		SET(block_device, n, timed_read_bytes, v->bytes);
+		SET(block_device, n, read_latency_ns, v->latency_ns);
+		SET(block_device, n, read_device_ns, v->device_ns);
+		SET(block_device, n, longest_read_ns, v->longest_ns);
+		SET(block_device, n, read_histogram, histogram(x->c->blocks, x->g, k, v));
+	} else if (k->op == BLOCK_WRITE) {
+		SET(block_device, n, timed_writes, v->requests);
+		SET(block_device, n, timed_write_bytes, v->bytes);
+		SET(block_device, n, write_latency_ns, v->latency_ns);
+		SET(block_device, n, write_device_ns, v->device_ns);
+		SET(block_device, n, longest_write_ns, v->longest_ns);
+		SET(block_device, n, write_histogram, histogram(x->c->blocks, x->g, k, v));
+	}
+	graph_add_node(x->g, n);
+	return 0;
+}
+
+static int on_io(void *ctx, const struct block_io_key *k, const struct block_io_value *v)
+{
+	struct sampling *x = ctx;
+	struct procs *p = &x->c->procs;
+	uint32_t proc = procs_get(p, k->tgid, k->leader_start_ns);
+	struct edge *io;
+
+	if (!p->v.v[proc].selected)
+		return 0;
+	io = graph_new_edge(x->g, &block_io_type, procs_node(p, x->g, proc),
+			    object_block_device(x->g, k->dev)->index);
+	if (k->op == BLOCK_READ) {
+		SET(block_io, io, read_bytes, v->bytes);
+		SET(block_io, io, reads, v->ios);
+	} else if (k->op == BLOCK_WRITE) {
+		SET(block_io, io, written_bytes, v->bytes);
+		SET(block_io, io, writes, v->ios);
+	} else if (k->op == BLOCK_DISCARD) {
+		SET(block_io, io, discarded_bytes, v->bytes);
+	}
+	graph_add_edge(x->g, io);
+	return 0;
+}
+
+int collect_blocks(struct collect *c, struct graph *g, struct err *e)
 {
 	struct blocks *b = c->blocks;
+	struct sampling x = {.c = c, .g = g};
 	struct block_list now = {0};
 	struct strbuf text = {0};
 	uint64_t clock = clock_mono_ns();
+	int rc = 0;
 
 	if (sysroot_read(&b->root, &text, "/proc/diskstats") > 0)
 		block_parse(text.s, &now);
-	vec_for(&now.v, x)
-		emit(b, g, x, b->last_ns ? clock - b->last_ns : 0);
+	vec_for(&now.v, d)
+		emit(b, g, d, b->last_ns ? clock - b->last_ns : 0);
 	strbuf_done(&text);
 	vec_done(&b->last.v);
 	b->last = now;
 	b->last_ns = clock;
+	if (c->block_probe)
+		rc = block_probe_disks(c->block_probe, c->ticks ? on_disk : drop_disk, &x, e);
+	if (!rc && c->block_probe)
+		rc = block_probe_ios(c->block_probe, c->ticks ? on_io : drop_io, &x, e);
+	return rc;
 }

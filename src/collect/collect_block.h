@@ -8,4 +8,4 @@ struct blocks;
 struct blocks *blocks_new(void);
 void blocks_free(struct blocks *b);
 /** Disks and partitions that move anything. */
-void collect_blocks(struct collect *c, struct graph *g);
+int collect_blocks(struct collect *c, struct graph *g, struct err *e);
