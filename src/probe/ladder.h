@@ -72,6 +72,26 @@ int ladder_switch(struct ladder *l, const char *name, bool on, struct err *e);
 /** Link of the only program of hook @p name, NULL when it is not served. */
 const struct bpf_link *ladder_link(const struct ladder *l, const char *name);
 
+/** Open the ring buffer @p map; @p ret is for ring_buffer__free(). */
+int ladder_ring(const struct ladder *l, const char *map, ring_buffer_sample_fn cb, void *ctx,
+		struct ring_buffer **ret, struct err *e);
+
+/** What an iterator writes. */
+struct ladder_records {
+	size_t bytes; /**< of a record, of the smallest one when they are `sized` */
+	bool sized;   /**< a record begins with its size, as uint32_t */
+	int (*cb)(void *ctx, const void *record); /**< 0: go on; else that ends it and is returned */
+	void *ctx;
+};
+
+/**
+ * Run the iterator of hook @p hook once.
+ *
+ * @return 0, -ENOTSUP: the hook is not served; -errno, or what the callback returned
+ */
+int ladder_iterate(const struct ladder *l, const char *hook, const struct ladder_records *r,
+		   struct err *e);
+
 /** Fills all but the notes; reads the map "health" of the object. */
 void ladder_health(const struct ladder *l, struct probe_health *ret);
 

@@ -74,64 +74,6 @@ int proc_probe_fd(const struct proc_probe *p)
 	return has_events(p) ? ring_buffer__epoll_fd(p->ring) : -1;
 }
 
-struct listing {
-	int (*cb)(void *ctx, const void *record);
-	void *ctx;
-	size_t min; /* bytes of the smallest record */
-};
-
-/* Hand over the whole records in buf. @return bytes used, or what the callback returned via rc */
-static size_t records(const struct listing *l, const char *buf, size_t have, int *rc)
-{
-	size_t used = 0;
-	uint32_t size;
-
-	while (!*rc && have - used >= l->min) {
-		memcpy(&size, buf + used, sizeof(size));
-		if (size < l->min) {
-			*rc = -EBADMSG;
-			break;
-		}
-		if (have - used < size)
-			break;
-		*rc = l->cb(l->ctx, buf + used);
-		used += size;
-	}
-	return used;
-}
-
-static int list(struct proc_probe *p, const char *hook, const struct listing *l, struct err *e)
-{
-	enum { ROOM = 1 << 16 };
-	const struct bpf_link *link = ladder_link(&p->ladder, hook);
-	size_t have = 0;
-	ssize_t n;
-	int rc = 0;
-
-	if (!link)
-		return err_msg(e, -ENOTSUP, "no iterator over %s on this kernel", hook);
-	CLEANUP_FREE char *buf = mem_alloc(ROOM);
-	CLEANUP_CLOSE int fd = bpf_iter_create(bpf_link__fd(link));
-	if (fd < 0)
-		return err_set(e, -errno, "iterator over %s", hook);
-	while (!rc) {
-		size_t used;
-
-		n = read(fd, buf + have, ROOM - have);
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n < 0)
-			return err_set(e, -errno, "iterator over %s", hook);
-		if (!n)
-			break;
-		have += (size_t)n;
-		used = records(l, buf, have, &rc);
-		memmove(buf, buf + used, have - used);
-		have -= used;
-	}
-	return rc;
-}
-
 struct tasks_ctx {
 	int (*cb)(void *ctx, const struct proc_task *t);
 	void *ctx;
@@ -148,9 +90,9 @@ int proc_probe_tasks(struct proc_probe *p, int (*cb)(void *ctx, const struct pro
 		     void *ctx, struct err *e)
 {
 	struct tasks_ctx c = {cb, ctx};
-	struct listing l = {on_task, &c, sizeof(struct proc_task)};
+	struct ladder_records r = {sizeof(struct proc_task), true, on_task, &c};
 
-	return list(p, "tasks", &l, e);
+	return ladder_iterate(&p->ladder, "tasks", &r, e);
 }
 
 struct files_ctx {
@@ -169,10 +111,10 @@ int proc_probe_files(struct proc_probe *p, unsigned what,
 		     int (*cb)(void *ctx, const struct proc_file *f), void *ctx, struct err *e)
 {
 	struct files_ctx c = {cb, ctx};
-	struct listing l = {on_file, &c, offsetof(struct proc_file, sock)};
+	struct ladder_records r = {offsetof(struct proc_file, sock), true, on_file, &c};
 
 	__atomic_store_n(&p->bss->files_wanted, what, __ATOMIC_RELEASE);
-	return list(p, "files", &l, e);
+	return ladder_iterate(&p->ladder, "files", &r, e);
 }
 
 struct maps_ctx {
@@ -191,9 +133,9 @@ int proc_probe_maps(struct proc_probe *p, int (*cb)(void *ctx, const struct proc
 		    struct err *e)
 {
 	struct maps_ctx c = {cb, ctx};
-	struct listing l = {on_map, &c, sizeof(struct proc_map)};
+	struct ladder_records r = {sizeof(struct proc_map), true, on_map, &c};
 
-	return list(p, "maps", &l, e);
+	return ladder_iterate(&p->ladder, "maps", &r, e);
 }
 
 static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, struct err *e)
@@ -216,11 +158,7 @@ int proc_probe_open(struct proc_probe **ret, const struct probe_options *o, stru
 		rc = err_msg(e, -ENOTSUP, "probe 'proc': neither events nor iterators work");
 	if (!rc)
 		rc = ladder_globals(&p->ladder, "proc.bss", (void **)&p->bss, e);
-	if (!rc) {
-		p->ring = ring_buffer__new(ladder_map_fd(&p->ladder, "events"), on_event, p, NULL);
-		if (!p->ring)
-			rc = err_set(e, -errno, "ring buffer of probe 'proc'");
-	}
+	rc = rc ?: ladder_ring(&p->ladder, "events", on_event, p, &p->ring, e);
 	if (rc) {
 		proc_probe_close(p);
 		return rc;

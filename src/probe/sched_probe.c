@@ -177,35 +177,17 @@ static int on_exit_record(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+static int on_totals(void *ctx, const void *record)
+{
+	take_totals(ctx, record);
+	return 0;
+}
+
 static int read_iterator(struct sched_probe *p, struct err *e)
 {
-	struct sched_totals buf[256];
-	const struct bpf_link *link = ladder_link(&p->ladder, "read");
-	ssize_t n;
-	int fd;
+	struct ladder_records r = {sizeof(struct sched_totals), false, on_totals, p};
 
-	fd = bpf_iter_create(bpf_link__fd(link));
-	if (fd < 0)
-		return err_set(e, -errno, "iterator over tasks");
-	for (;;) {
-		size_t have = 0;
-
-		/* A read may end anywhere: whole records are put together here. */
-		do {
-			n = read(fd, (char *)buf + have, sizeof(buf) - have);
-			have += n > 0 ? (size_t)n : 0;
-		} while ((n > 0 && have < sizeof(buf)) || (n < 0 && (errno == EINTR || errno == EAGAIN)));
-		if (n < 0)
-			break;
-		for (size_t i = 0; i < have / sizeof(*buf); i++)
-			take_totals(p, &buf[i]);
-		if (!n)
-			break;
-	}
-	if (n < 0)
-		err_set(e, n = -errno, "iterator over tasks");
-	close(fd);
-	return (int)n;
+	return ladder_iterate(&p->ladder, "read", &r, e);
 }
 
 /* When each CPU switched last: that is when the thread that holds it came there. */
@@ -587,12 +569,7 @@ int sched_probe_open(struct sched_probe **ret, const struct probe_options *o, st
 	if (!rc)
 		rc = swap_map_init(&p->wait_sums, &p->ladder, "wait_sums", "wait_sums_0",
 				   "wait_sums_1", e);
-	if (!rc) {
-		p->ring = ring_buffer__new(ladder_map_fd(&p->ladder, "exits"), on_exit_record, p,
-					   NULL);
-		if (!p->ring)
-			rc = err_set(e, -errno, "ring buffer of probe 'sched'");
-	}
+	rc = rc ?: ladder_ring(&p->ladder, "exits", on_exit_record, p, &p->ring, e);
 	if (!rc)
 		rc = ladder_globals(&p->ladder, "sched.bss", (void **)&p->bss, e);
 	if (rc) {

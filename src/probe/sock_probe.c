@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -101,29 +100,11 @@ static int on_stream(void *ctx, const void *key, const void *value)
 	return hand_over(ctx, k.dir, value);
 }
 
-static int read_tallies(struct sock_probe *p, const struct delivery *d, struct err *e)
+static int on_tally(void *ctx, const void *record)
 {
-	struct sock_tally_record buf[64];
-	int rc = 0, fd = bpf_iter_create(bpf_link__fd(ladder_link(&p->ladder, "tally")));
-	size_t have;
-	ssize_t n;
+	const struct sock_tally_record *t = record;
 
-	if (fd < 0)
-		return err_set(e, -errno, "iterator over sockets");
-	do {
-		have = 0;
-		/* A read may end anywhere: whole records are put together here. */
-		do {
-			n = read(fd, (char *)buf + have, sizeof(buf) - have);
-			have += n > 0 ? (size_t)n : 0;
-		} while ((n > 0 && have < sizeof(buf)) || (n < 0 && (errno == EINTR || errno == EAGAIN)));
-		if (n < 0)
-			rc = err_set(e, -errno, "iterator over sockets");
-		for (size_t i = 0; !rc && i < have / sizeof(*buf); i++)
-			rc = hand_over(d, (enum sock_dir)buf[i].dir, &buf[i].v);
-	} while (n > 0);
-	close(fd);
-	return rc;
+	return hand_over(ctx, (enum sock_dir)t->dir, &t->v);
 }
 
 int sock_probe_read(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_sample *s),
@@ -131,7 +112,8 @@ int sock_probe_read(struct sock_probe *p, int (*cb)(void *ctx, const struct sock
 {
 	struct delivery d = {cb, ctx};
 	/* First the sums of open connections: one that ends meanwhile is in the map, then. */
-	int rc = p->tallies ? read_tallies(p, &d, e) : 0;
+	struct ladder_records r = {sizeof(struct sock_tally_record), false, on_tally, &d};
+	int rc = p->tallies ? ladder_iterate(&p->ladder, "tally", &r, e) : 0;
 
 	rc = rc ?: swap_map_drain(&p->streams, on_stream, &d, e);
 	return rc ?: swap_map_drain(&p->flows, on_flow, &d, e);
@@ -287,11 +269,7 @@ int sock_probe_open(struct sock_probe **ret, const struct probe_options *o, stru
 		rc = swap_map_init(&p->flows, &p->ladder, "flows", "flows_0", "flows_1", e);
 	if (!rc)
 		rc = swap_map_init(&p->streams, &p->ladder, "streams", "streams_0", "streams_1", e);
-	if (!rc) {
-		p->ring = ring_buffer__new(ladder_map_fd(&p->ladder, "events"), on_event, p, NULL);
-		if (!p->ring)
-			rc = err_set(e, -errno, "ring buffer of probe 'sock'");
-	}
+	rc = rc ?: ladder_ring(&p->ladder, "events", on_event, p, &p->ring, e);
 	if (rc) {
 		sock_probe_close(p);
 		return rc;
