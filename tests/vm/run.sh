@@ -174,8 +174,9 @@ for l in "${links[@]}"; do
         -device "virtio-net-pci,netdev=link$i,mac=$mac,romfile=")
     i=$((i + 1))
 done
+# An emulator on a busy host may miss the few ticks by which the kernel tests its timer.
 kargs=(console=ttyS0 quiet loglevel=5 panic=-1 printk.devkmsg=on mitigations=off nowatchdog
-       tsc=reliable "${args[@]}")
+       tsc=reliable no_timer_check "${args[@]}")
 q+=("${qshare[@]}" "${extra[@]}" -append "${kargs[*]}")
 say "$accel, $(basename "$kdir"), initrd $(($(stat -c %s "$tmp/initrd") / 1024)) KiB"
 [ -z "$verbose" ] || { printf '%q ' qemu-system-x86_64 "${q[@]}"; echo; } >&2

@@ -163,17 +163,22 @@ static void remove_dir(void)
 
 static void start_cases(void)
 {
+	pid_t pid;
+
 	for (int i = 0; i < ncases; i++) {
 		struct tcase *c = &shared->cases[i];
 
 		if (!c->selected)
 			continue;
 		fflush(NULL);
-		c->runner = fork();
-		if (c->runner < 0)
+		/* The page is shared: the child may not write its own 0 over the parent's pid. */
+		pid = fork();
+		if (pid < 0)
 			die("fork");
-		if (c->runner)
+		if (pid) {
+			c->runner = pid;
 			continue;
+		}
 		role_enter(c, -1);
 		cases[i].run(c);
 		_exit(0);
