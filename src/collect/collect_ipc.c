@@ -209,7 +209,6 @@ static int sample(struct sampling *x, struct err *e)
 		return rc;
 	/* In order of time, so that the name that was seen last stays. */
 	if (state->samples.n)
-		if (state->samples.n)
 		qsort(state->samples.v, state->samples.n, sizeof(*state->samples.v), by_time);
 	vec_for(&state->samples, s) {
 		/* Whoever only splices out of a socket may be gone at the next look. */

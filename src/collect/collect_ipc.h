@@ -35,6 +35,9 @@ uint64_t ipc_files_folded(const struct ipc_files *f);
 /** Descriptors that were sent and not received yet. */
 struct ipc_passes *ipc_passes_new(void);
 void ipc_passes_free(struct ipc_passes *p);
+/** Take over an event; what it refers to is looked for by ipc_passes_match(). */
+void ipc_passes_add(struct ipc_passes *p, struct collect *c, const struct ipc_passed *ev);
+/** Take over those that the probe has. */
 int ipc_passes_read(struct ipc_passes *p, struct collect *c, struct err *e);
 /** Put what has arrived into the graph. */
 void ipc_passes_match(struct ipc_passes *p, struct collect *c, struct graph *g);

@@ -135,30 +135,57 @@ static void pass_edge(struct pairing *x, uint32_t from, uint32_t to, const struc
 	graph_add_edge(x->g, d);
 }
 
-/* Whether the sender's socket leads to the one that it was received from, as far as is known. */
-static bool leads_to(const struct collect *c, const struct sent *s, const struct ipc_passed *received)
+/* The kernel uses an address again as soon as the last descriptor of a file is closed. */
+static bool is_same_file(const struct ipc_passed *a, const struct ipc_passed *b)
 {
-	const struct sock_facts *f = flows_socket(c->flows, s->ev.sock_ino);
-
-	return f && f->peer_ino && f->peer_ino == received->sock_ino;
+	return a->file == b->file && a->kind == b->kind && a->id == b->id && a->space == b->space &&
+	       a->ino == b->ino && a->dev == b->dev;
 }
 
-/* The oldest that is under way, rather one that was sent to this very socket. */
+enum way {
+	WAY_WRONG,   /* to another socket for certain */
+	WAY_UNKNOWN, /* no peer is known, or one that may have changed */
+	WAY_RIGHT,
+};
+
+/* Whether a message from one socket can arrive at the other. */
+static enum way way_of(const struct collect *c, uint64_t from_ino, uint64_t to_ino)
+{
+	const struct sock_facts *from = flows_socket(c->flows, from_ino);
+	const struct sock_facts *to = flows_socket(c->flows, to_ino);
+	uint64_t leads_to = from ? from->peer_ino : 0, comes_from = to ? to->peer_ino : 0;
+
+	if ((leads_to && leads_to == to_ino) || (comes_from && comes_from == from_ino))
+		return WAY_RIGHT;
+	/* Datagrams go anywhere; a connection stays what it is. */
+	if ((leads_to && from->type != SOCK_DGRAM) || (comes_from && to->type != SOCK_DGRAM))
+		return WAY_WRONG;
+	return WAY_UNKNOWN;
+}
+
+/*
+ * The one that was sent to this very socket, the oldest of them; else, where no peer is known, the
+ * latest before the arrival: an older one may have been cut off (MSG_CTRUNC), and never arrive.
+ */
 static struct sent *find_sent(struct collect *c, struct ipc_passes *p, const struct ipc_passed *ev)
 {
 	struct sent *found = NULL, *again = NULL;
 
 	vec_for(&p->sent, s) {
-		if (s->ev.file != ev->file)
+		enum way way = WAY_WRONG;
+
+		if (is_same_file(&s->ev, ev) && s->ev.time_ns <= ev->time_ns + RECEIVED_KEPT_NS)
+			way = way_of(c, s->ev.sock_ino, ev->sock_ino);
+		if (way == WAY_WRONG)
 			continue;
 		if (s->receiver) {
 			if (s->receiver == ev->task.tgid && s->arrived_ns + AGAIN_NS > ev->time_ns)
 				again = s;
 			continue;
 		}
-		if (leads_to(c, s, ev))
+		if (way == WAY_RIGHT)
 			return s;
-		if (!found)
+		if (!found || s->ev.time_ns <= ev->time_ns)
 			found = s;
 	}
 	return found ?: again;
@@ -178,10 +205,8 @@ static bool match(struct pairing *x, struct ipc_passes *p, const struct ipc_pass
 	return true;
 }
 
-static int on_passed(void *ctx, const struct ipc_passed *ev)
+void ipc_passes_add(struct ipc_passes *p, struct collect *c, const struct ipc_passed *ev)
 {
-	struct collect *c = ctx;
-	struct ipc_passes *p = c->ipc->passes;
 	uint32_t proc = procs_get(&c->procs, ev->task.tgid, ev->task.leader_start_ns);
 
 	procs_set_name(&c->procs, proc, ev->task.tid, ev->comm);
@@ -189,6 +214,13 @@ static int on_passed(void *ctx, const struct ipc_passed *ev)
 		vec_push(&p->sent, ((struct sent){.ev = *ev, .proc = proc}));
 	else
 		vec_push(&p->received, *ev);
+}
+
+static int on_passed(void *ctx, const struct ipc_passed *ev)
+{
+	struct collect *c = ctx;
+
+	ipc_passes_add(c->ipc->passes, c, ev);
 	return 0;
 }
 
