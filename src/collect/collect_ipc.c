@@ -223,6 +223,40 @@ static int sample(struct sampling *x, struct err *e)
 	return 0;
 }
 
+static uint32_t recorded_pid(const struct proc *p)
+{
+	return p->selected && !p->end_ns ? p->pid : 0;
+}
+
+/* Who has ended first: the pid may be somebody else's by now. */
+static int tell_recorded(struct collect *c, struct err *e)
+{
+	struct ipc_state *state = c->ipc;
+	int rc = 0;
+
+	if (c->procs.select_all)
+		return 0;
+	while (state->recorded.n < c->procs.v.n)
+		vec_push(&state->recorded, 0);
+	for (size_t i = 0; !rc && i < state->recorded.n; i++) {
+		uint32_t *known = &state->recorded.v[i];
+
+		if (!*known || *known == recorded_pid(&c->procs.v.v[i]))
+			continue;
+		rc = ipc_probe_record(c->ipc_probe, *known, false, e);
+		*known = 0;
+	}
+	for (size_t i = 0; !rc && i < state->recorded.n; i++) {
+		uint32_t *known = &state->recorded.v[i], pid = recorded_pid(&c->procs.v.v[i]);
+
+		if (*known == pid)
+			continue;
+		rc = ipc_probe_record(c->ipc_probe, pid, true, e);
+		*known = pid;
+	}
+	return rc;
+}
+
 int collect_ipc(struct collect *c, struct graph *g, struct err *e)
 {
 	struct sampling x = {c, g, realtime_offset_ns()};
@@ -236,7 +270,8 @@ int collect_ipc(struct collect *c, struct graph *g, struct err *e)
 		c->ipc->watcher = ipc_watcher_new();
 		c->ipc->passes = ipc_passes_new();
 	}
-	rc = ipc_watcher_tick(c->ipc->watcher, c, e);
+	rc = tell_recorded(c, e);
+	rc = rc ?: ipc_watcher_tick(c->ipc->watcher, c, e);
 	rc = rc ?: sample(&x, e);
 	if (!rc)
 		ipc_passes_match(c->ipc->passes, c, g);
@@ -255,6 +290,28 @@ static void describe_folded(const struct ipc_files *f, struct graph *g)
 	graph_add_status(g, "collector ipc files", "reduced", NULL, text);
 }
 
+/* Not even together with others: in no edge, and in no flow. */
+static void describe_rest(struct collect *c, struct graph *g)
+{
+	struct ipc_rest rest[IPC_KINDS][IPC_DIRS];
+	uint64_t calls = 0, bytes = 0;
+	char text[160];
+
+	ipc_probe_rest(c->ipc_probe, rest);
+	for (int kind = 0; kind < IPC_KINDS; kind++)
+		for (int dir = 0; dir < IPC_DIRS; dir++) {
+			calls += rest[kind][dir].calls;
+			bytes += rest[kind][dir].bytes;
+		}
+	if (!calls)
+		return;
+	snprintf(text, sizeof(text),
+		 "%llu calls with %llu bytes are in no edge: the table of what moves in an interval was "
+		 "full",
+		 (unsigned long long)calls, (unsigned long long)bytes);
+	graph_add_status(g, "collector ipc table", "reduced", NULL, text);
+}
+
 void collect_ipc_describe(struct collect *c, struct graph *g)
 {
 	if (!c->ipc)
@@ -262,6 +319,7 @@ void collect_ipc_describe(struct collect *c, struct graph *g)
 	ipc_watcher_describe(c->ipc->watcher, g);
 	ipc_passes_describe(c->ipc->passes, g);
 	describe_folded(c->ipc->files, g);
+	describe_rest(c, g);
 	graph_add_loss(g, "collector ipc", "memory_of_unknown_process", c->ipc->targets_unknown);
 }
 
@@ -273,6 +331,7 @@ void collect_ipc_done(struct collect *c)
 	ipc_watcher_free(c->ipc->watcher);
 	ipc_passes_free(c->ipc->passes);
 	vec_done(&c->ipc->samples);
+	vec_done(&c->ipc->recorded);
 	free(c->ipc);
 	c->ipc = NULL;
 }

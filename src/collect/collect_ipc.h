@@ -63,5 +63,6 @@ struct ipc_state {
 	struct ipc_watcher *watcher;
 	struct ipc_passes *passes;
 	VEC(struct ipc_sample) samples; /**< of one interval */
+	VEC(uint32_t) recorded; /**< by number of process: its pid if the probe knows it as recorded, or 0 */
 	uint64_t targets_unknown; /**< copies of memory of a process that could not be found */
 };

@@ -23,14 +23,18 @@
 struct ipc_watcher {
 	unsigned watched; /* enum ipc_watch */
 	unsigned idle_looks;
-	uint64_t next_look_ns; /* since boot */
-	uint64_t ticks, watched_ticks;
+	uint64_t next_look_ns; /* since boot; likewise: */
+	uint64_t start_ns;
+	uint64_t off_ns;       /* not watched since; 0: watched */
+	uint64_t last_look_ns; /* at which there was nothing to see, while off */
+	uint64_t unwatched_ns; /* in all, but for the time since off_ns */
+	uint64_t late_ns;      /* longest time that something may have been open before it was watched */
+	unsigned late;	       /* how often */
 };
 
 struct look {
 	struct collect *c;
-	unsigned found; /* enum ipc_watch */
-	unsigned enough;
+	bool found;
 };
 
 struct ipc_watcher *ipc_watcher_new(void)
@@ -43,7 +47,7 @@ void ipc_watcher_free(struct ipc_watcher *w)
 	free(w);
 }
 
-static unsigned needs(const struct proc_file *f)
+static bool needs_calls(const struct proc_file *f)
 {
 	switch (f->kind) {
 	case PROC_FILE_REGULAR:
@@ -51,11 +55,11 @@ static unsigned needs(const struct proc_file *f)
 	case PROC_FILE_FIFO:
 	case PROC_FILE_EVENTFD:
 	case PROC_FILE_MEMFD:
-		return IPC_WATCH_CALLS;
+		return true;
 	case PROC_FILE_ANON:
-		return strncmp(f->name, "[io_uring]", 10) ? 0 : IPC_WATCH_CALLS | IPC_WATCH_URING;
+		return !strncmp(f->name, "[io_uring]", 10);
 	default:
-		return 0;
+		return false;
 	}
 }
 
@@ -63,15 +67,13 @@ static unsigned needs(const struct proc_file *f)
 static int on_file(void *ctx, const struct proc_file *f)
 {
 	struct look *l = ctx;
-	unsigned need = needs(f);
 	uint32_t proc;
 
-	if (!(need & ~l->found))
+	if (!needs_calls(f))
 		return 0;
 	proc = procs_get(&l->c->procs, f->tgid, f->leader_start_ns);
-	if (l->c->procs.v.v[proc].selected)
-		l->found |= need;
-	return (l->found & l->enough) == l->enough;
+	l->found = l->c->procs.v.v[proc].selected;
+	return l->found;
 }
 
 /* Whether one of the last @times columns, in seconds since 1970, is of late. */
@@ -106,9 +108,9 @@ static bool has_sysv(const char *path, int times)
 	return recent;
 }
 
-static int look(struct ipc_watcher *w, struct collect *c, unsigned *ret_found, struct err *e)
+static int look(struct ipc_watcher *w, struct collect *c, bool *ret_found, struct err *e)
 {
-	struct look l = {.c = c, .enough = IPC_WATCH_CALLS | IPC_WATCH_URING};
+	struct look l = {.c = c};
 	uint64_t start_ns = clock_boot_ns(), took_ns;
 	int rc = -ENOTSUP;
 
@@ -116,22 +118,27 @@ static int look(struct ipc_watcher *w, struct collect *c, unsigned *ret_found, s
 		rc = proc_probe_files(c->proc_probe, PROC_FILES_OTHERS, on_file, &l, e);
 	/* Where open files cannot be listed, everything has to be expected. */
 	if (rc == -ENOTSUP)
-		l.found = l.enough;
+		l.found = true;
 	else if (rc < 0)
 		return rc;
 	/* Sent, received, changed; operated on, changed. */
 	if (has_sysv("/proc/sysvipc/msg", 3) || has_sysv("/proc/sysvipc/sem", 2))
-		l.found |= IPC_WATCH_CALLS;
+		l.found = true;
 	took_ns = clock_boot_ns() - start_ns;
 	w->next_look_ns = start_ns + took_ns * LOOK_SHARE;
-	if (l.found == l.enough && w->next_look_ns < start_ns + LOOK_EVERY_NS)
+	if (l.found && w->next_look_ns < start_ns + LOOK_EVERY_NS)
 		w->next_look_ns = start_ns + LOOK_EVERY_NS;
 	*ret_found = l.found;
 	return 0;
 }
 
-static int watch(struct ipc_watcher *w, struct collect *c, unsigned want, struct err *e)
+/*
+ * The hook of io_uring runs only where io_uring is used, so it stays: what is made between two looks
+ * would be missed for nothing.
+ */
+static int watch(struct ipc_watcher *w, struct collect *c, bool calls, struct err *e)
 {
+	unsigned want = IPC_WATCH_URING | (calls ? IPC_WATCH_CALLS : 0);
 	int rc = want == w->watched ? 0 : ipc_probe_watch(c->ipc_probe, want, e);
 
 	if (!rc)
@@ -139,39 +146,68 @@ static int watch(struct ipc_watcher *w, struct collect *c, unsigned want, struct
 	return rc;
 }
 
+/* How long calls were not watched, and how late they may have been watched again. */
+static void account(struct ipc_watcher *w)
+{
+	uint64_t now = clock_boot_ns();
+
+	if (!(w->watched & IPC_WATCH_CALLS)) {
+		w->off_ns = w->off_ns ?: now;
+		w->last_look_ns = now;
+	} else if (w->off_ns) {
+		w->late++;
+		if (now - w->last_look_ns > w->late_ns)
+			w->late_ns = now - w->last_look_ns;
+		w->unwatched_ns += now - w->off_ns;
+		w->off_ns = 0;
+	}
+}
+
 int ipc_watcher_tick(struct ipc_watcher *w, struct collect *c, struct err *e)
 {
-	unsigned found;
+	bool found;
 	int rc;
 
 	/* From the start: what a command does in its first moments cannot wait for a look. */
-	if (!w->ticks++) {
-		w->watched_ticks++;
-		return watch(w, c, IPC_WATCH_CALLS | IPC_WATCH_URING, e);
+	if (!w->start_ns) {
+		w->start_ns = clock_boot_ns();
+		return watch(w, c, true, e);
 	}
-	w->watched_ticks += w->watched & IPC_WATCH_CALLS ? 1 : 0;
 	if (clock_boot_ns() < w->next_look_ns)
 		return 0;
 	rc = look(w, c, &found, e);
 	if (rc)
 		return rc;
-	if (found & w->watched & IPC_WATCH_CALLS)
+	if (found || !(w->watched & IPC_WATCH_CALLS))
 		w->idle_looks = 0;
-	else if (w->watched && ++w->idle_looks < IDLE_LOOKS)
-		found |= w->watched;
+	else if (++w->idle_looks < IDLE_LOOKS)
+		found = true;
 	else
 		w->idle_looks = 0;
-	return watch(w, c, found, e);
+	rc = watch(w, c, found, e);
+	account(w);
+	return rc;
 }
 
 void ipc_watcher_describe(const struct ipc_watcher *w, struct graph *g)
 {
-	char text[200];
+	uint64_t now = clock_boot_ns();
+	uint64_t unwatched_ns = w->unwatched_ns + (w->off_ns ? now - w->off_ns : 0);
+	char text[320];
+	int n;
 
-	snprintf(text, sizeof(text),
-		 "system calls were watched in %llu of %llu intervals: only while there is a pipe, a queue, "
-		 "a file or the like open; what was made and used between two looks is not seen",
-		 (unsigned long long)w->watched_ticks, (unsigned long long)w->ticks);
-	graph_add_status(g, "collector ipc", w->watched_ticks == w->ticks ? "ok" : "reduced", NULL,
-			 w->watched_ticks == w->ticks ? NULL : text);
+	if (!unwatched_ns) {
+		graph_add_status(g, "collector ipc", "ok", NULL, NULL);
+		return;
+	}
+	n = snprintf(text, sizeof(text),
+		     "system calls were not watched for %.1f of %.1f s, while no look found a pipe, a queue, a "
+		     "file or the like open; what was made and used between two looks is not seen",
+		     (double)unwatched_ns / 1e9, (double)(now - w->start_ns) / 1e9);
+	if (w->late)
+		snprintf(text + n, sizeof(text) - (size_t)n,
+			 "; they were watched again %u times, up to %.1f s late: what went through what was "
+			 "opened meanwhile is not seen before that",
+			 w->late, (double)w->late_ns / 1e9);
+	graph_add_status(g, "collector ipc", "reduced", NULL, text);
 }

@@ -54,6 +54,7 @@ int ipc_probe_read(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_sa
 	struct delivery d = {cb, ctx};
 	int rc;
 
+	p->bss->others = 0;
 	/* The files first: what did not fit there goes to the other map. */
 	rc = swap_map_drain(&p->files, on_moved, &d, e);
 	return rc ?: swap_map_drain(&p->moved, on_moved, &d, e);
@@ -81,6 +82,19 @@ int ipc_probe_passed(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_
 	if (rc < 0)
 		return err_set(e, rc, "ring buffer of probe 'ipc'");
 	return p->passed_rc;
+}
+
+int ipc_probe_record(struct ipc_probe *p, uint32_t tgid, bool on, struct err *e)
+{
+	int fd = ladder_map_fd(&p->ladder, "recorded"), rc;
+	uint8_t one = 1;
+
+	p->bss->others_room = p->max_files / 2;
+	rc = on ? bpf_map_update_elem(fd, &tgid, &one, BPF_ANY) : bpf_map_delete_elem(fd, &tgid);
+	/* It shares the room of the others then. */
+	if (!rc || rc == -E2BIG || rc == -ENOENT)
+		return 0;
+	return err_set(e, rc, "set of processes of probe 'ipc'");
 }
 
 uint32_t ipc_eventfd_generation(const struct ipc_probe *p, uint32_t id)
@@ -173,6 +187,7 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	ipc_calls_fill((uint16_t *)r->call_actions);
 	r->uring_form = p->uring_form = uring_form();
 	size_map(obj, "events", 1 << 17);
+	size_map(obj, "recorded", 4096);
 	if (libbpf_find_vmlinux_btf_id("bpf_mem_alloc_init", BPF_TRACE_FENTRY) > 0)
 		make_sparse(p, obj);
 	size_map(obj, "moved_0", p->max_moved);

@@ -39,6 +39,12 @@ void ipc_probe_close(struct ipc_probe *p);
 int ipc_probe_watch(struct ipc_probe *p, unsigned want, struct err *e);
 
 /**
+ * Process @p tgid is recorded (@p on), or no longer. From the first call on files of processes that are
+ * not get half of the room for files at most; children of recorded ones need not be named at once.
+ */
+int ipc_probe_record(struct ipc_probe *p, uint32_t tgid, bool on, struct err *e);
+
+/**
  * Report what moved since the last reading: exact differences, each movement in exactly one reading.
  *
  * @param cb return 0 to go on; anything else ends the reading (the rest of it is lost) and is returned

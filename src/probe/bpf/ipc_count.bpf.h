@@ -52,6 +52,19 @@ struct {
 	__type(value, struct rest);
 } rests SEC(".maps");
 
+/* Processes that are recorded, when not all of them are: user space says so, some time after a fork. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u8);
+} recorded SEC(".maps");
+
+__u32 others_room = 0; /* entries for files that other processes may have; 0: all are recorded */
+__u32 others = 0;      /* that they have in this interval, or asked for */
+
+#define ANCESTORS 4 /* a child is recorded with its parent, before user space has heard of it */
+
 /* One movement: what it is about, how much, and the file where there is one. */
 struct moving {
 	struct ipc_object object;
@@ -113,6 +126,32 @@ static __always_inline bool moved_count(void *map, const struct ipc_key *k, cons
 	return true;
 }
 
+static __always_inline bool is_recorded(void)
+{
+	struct task_struct *t = (void *)bpf_get_current_task();
+
+#pragma clang loop unroll(full)
+	for (int i = 0; i < ANCESTORS; i++) {
+		u32 tgid = BPF_CORE_READ(t, tgid);
+
+		if (bpf_map_lookup_elem(&recorded, &tgid))
+			return true;
+		t = BPF_CORE_READ(t, real_parent);
+	}
+	return false;
+}
+
+/* Those that are not recorded may not use up the room of those that are. */
+static __always_inline bool may_have_entry(void)
+{
+	if (!others_room || is_recorded())
+		return true;
+	if (others >= others_room)
+		return false;
+	__sync_fetch_and_add(&others, 1);
+	return true;
+}
+
 static __always_inline void moved_add(const struct moving *m, const bool fast)
 {
 	struct ipc_key k = {
@@ -136,7 +175,7 @@ static __always_inline void moved_add(const struct moving *m, const bool fast)
 	health_count(HEALTH_EMITTED);
 	if (k.kind == IPC_FILE) {
 		map = bpf_map_lookup_elem(&files, &zero);
-		if (map && (moved_count(map, &k, m) || !moved_new(map, &k, m)))
+		if (map && (moved_count(map, &k, m) || (may_have_entry() && !moved_new(map, &k, m))))
 			return;
 		/* All further files of this thread together: they are few entries, so these find room. */
 		k.id = 0;

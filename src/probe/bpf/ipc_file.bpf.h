@@ -123,11 +123,14 @@ static __always_inline bool is_eventfd(struct file *file, const bool fast)
 	const unsigned char *name;
 	u64 head = 0;
 
-	if (fast)
+	if (fast) {
+		/* As above: a type that begins with eight bytes to compare. */
 		name = file->f_path.dentry->d_name.name;
-	else
+		head = (u64)F_CAST(true, name, hlist_node)->next;
+	} else {
 		name = BPF_CORE_READ(file, f_path.dentry, d_name.name);
-	bpf_probe_read_kernel(&head, sizeof(head), name);
+		bpf_probe_read_kernel(&head, sizeof(head), name);
+	}
 	return head == EVENTFD_NAME;
 }
 

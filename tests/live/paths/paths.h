@@ -168,6 +168,7 @@ void sendfile_pipe_run(struct tcase *c);
 
 /* paths_uring.c */
 void uring_pipe_run(struct tcase *c);
+void uring_new_run(struct tcase *c);
 void uring_async_run(struct tcase *c);
 void uring_poll_run(struct tcase *c);
 void uring_splice_run(struct tcase *c);

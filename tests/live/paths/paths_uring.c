@@ -124,19 +124,41 @@ static void ring_with(struct io_uring *ring, int fd)
 	}
 }
 
+static void ring_messages(struct tcase *c, struct io_uring *ring)
+{
+	struct iovec v[2];
+
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		struct io_uring_sqe *sqe = request(ring);
+
+		prepare(sqe, i, true, v, message_len(i));
+		did(c, in_object, DIR_WRITE, ring_must(ring, sqe, "write"));
+	}
+}
+
 static void ring_writer(struct tcase *c, int role)
 {
 	struct io_uring ring;
-	struct iovec v[2];
 
 	ring_with(&ring, in[1]);
 	gate(c);
-	for (unsigned i = 0; i < MESSAGES; i++) {
-		struct io_uring_sqe *sqe = request(&ring);
+	ring_messages(c, &ring);
+}
 
-		prepare(sqe, i, true, v, message_len(i));
-		did(c, in_object, DIR_WRITE, ring_must(&ring, sqe, "write"));
-	}
+/* Nobody can have seen this ring before it is used. */
+static void new_ring_writer(struct tcase *c, int role)
+{
+	struct io_uring ring;
+
+	gate(c);
+	ring_with(&ring, in[1]);
+	ring_messages(c, &ring);
+}
+
+static void plain_reader(struct tcase *c, int role)
+{
+	gate(c);
+	take(c, in_object, in[0], message_sum(MESSAGES), 1500);
 }
 
 static void ring_reader(struct tcase *c, int role)
@@ -168,6 +190,14 @@ static void uring_pipe(struct tcase *c)
 void uring_pipe_run(struct tcase *c)
 {
 	uring_pipe(c);
+}
+
+/* Made and used at once. */
+void uring_new_run(struct tcase *c)
+{
+	try_ring(c);
+	in_object = open_pipe(c, in);
+	PLAY(c, {"w", new_ring_writer}, {"r", plain_reader});
 }
 
 /* By a worker thread of the kernel, which belongs to the process. */
