@@ -30,6 +30,38 @@ static void name_pipe(struct sampling *x, struct node *n, const struct ipc_sampl
 		SET(pipe_inode, n, path, graph_str(x->g, path));
 }
 
+static uint32_t sysv_node(struct sampling *x, const struct ipc_key *k)
+{
+	bool sem = k->kind == IPC_SYSV_SEM;
+	struct node *n = sem ? object_sysv_sem(x->g, k->id, k->space)
+			     : object_sysv_queue(x->g, k->id, k->space);
+	const struct ipc_sysv *s = ipc_facts_sysv(x->c->ipc->facts, sem, k->id, k->space);
+
+	if (s && sem) {
+		SET(sysv_sem, n, ipc_key, s->key);
+		SET(sysv_sem, n, semaphores, s->amount);
+	} else if (s) {
+		SET(sysv_queue, n, ipc_key, s->key);
+		SET(sysv_queue, n, queued_bytes, s->amount);
+	}
+	return n->index;
+}
+
+static uint32_t file_node(struct sampling *x, const struct ipc_sample *s)
+{
+	uint32_t index = ipc_file_node(x->c->ipc->files, x->g, s);
+	struct node *n = x->g->nodes.v[index];
+	const char *type;
+
+	/* Folded ones may be of several. */
+	if (!GET(file, n, inode))
+		return index;
+	type = ipc_facts_fs_type(x->c->ipc->facts, s->key.space, s->v.task.tgid);
+	if (type)
+		SET(file, n, fs_type, graph_str(x->g, type));
+	return index;
+}
+
 /* The entity that a sample is about; NODE_NONE: none of ours. */
 static uint32_t object_of(struct sampling *x, const struct ipc_sample *s)
 {
@@ -54,11 +86,10 @@ static uint32_t object_of(struct sampling *x, const struct ipc_sample *s)
 		}
 		return n->index;
 	case IPC_SYSV_QUEUE:
-		return object_sysv_queue(x->g, k->id, k->space)->index;
 	case IPC_SYSV_SEM:
-		return object_sysv_sem(x->g, k->id, k->space)->index;
+		return sysv_node(x, k);
 	case IPC_FILE:
-		return ipc_file_node(x->c->ipc->files, x->g, s);
+		return file_node(x, s);
 	case IPC_BLOCK:
 		return object_block_device(x->g, (uint32_t)k->id)->index;
 	default:
@@ -266,10 +297,12 @@ int collect_ipc(struct collect *c, struct graph *g, struct err *e)
 		return 0;
 	if (!c->ipc) {
 		c->ipc = mem_alloc(sizeof(*c->ipc));
+		c->ipc->facts = ipc_facts_new();
 		c->ipc->files = ipc_files_new();
 		c->ipc->watcher = ipc_watcher_new();
 		c->ipc->passes = ipc_passes_new();
 	}
+	ipc_facts_outdated(c->ipc->facts);
 	rc = tell_recorded(c, e);
 	rc = rc ?: ipc_watcher_tick(c->ipc->watcher, c, e);
 	rc = rc ?: sample(&x, e);
@@ -327,6 +360,7 @@ void collect_ipc_done(struct collect *c)
 {
 	if (!c->ipc)
 		return;
+	ipc_facts_free(c->ipc->facts);
 	ipc_files_free(c->ipc->files);
 	ipc_watcher_free(c->ipc->watcher);
 	ipc_passes_free(c->ipc->passes);

@@ -12,6 +12,7 @@
 #define IPC_FILES_PER_PROCESS 1000	/* files with an entity of their own; more are folded */
 #define IPC_FILES	      50000	/* likewise, on the whole host */
 
+struct ipc_facts;
 struct ipc_files;
 struct ipc_passes;
 struct ipc_watcher;
@@ -31,6 +32,22 @@ bool ipc_name(struct ipc_files *f, const struct ipc_sample *s, char *ret, size_t
 
 /** Calls on files that have no entity of their own, since open. */
 uint64_t ipc_files_folded(const struct ipc_files *f);
+
+/** What one table of System V objects says of one. */
+struct ipc_sysv {
+	int32_t key;
+	uint64_t amount; /**< bytes that wait in a queue, semaphores in a set */
+};
+
+/** What the kernel tells when asked: it is asked once an interval, or once a device. */
+struct ipc_facts *ipc_facts_new(void);
+void ipc_facts_free(struct ipc_facts *f);
+/** An interval begins: what was asked about queues and semaphores is old. */
+void ipc_facts_outdated(struct ipc_facts *f);
+/** @return of queue or semaphore set @p id, until it is outdated; NULL: gone, or not in our namespace */
+const struct ipc_sysv *ipc_facts_sysv(struct ipc_facts *f, bool sem, uint64_t id, uint32_t ipcns);
+/** Type of the file system with device @p dev, which @p pid uses. @return NULL: not known */
+const char *ipc_facts_fs_type(struct ipc_facts *f, uint32_t dev, uint32_t pid);
 
 /** Descriptors that were sent and not received yet. */
 struct ipc_passes *ipc_passes_new(void);
@@ -59,6 +76,7 @@ int ipc_watcher_tick(struct ipc_watcher *w, struct collect *c, struct err *e);
 void ipc_watcher_describe(const struct ipc_watcher *w, struct graph *g);
 
 struct ipc_state {
+	struct ipc_facts *facts;
 	struct ipc_files *files;
 	struct ipc_watcher *watcher;
 	struct ipc_passes *passes;

@@ -225,6 +225,8 @@ def check_identity(case, rec, found):
 def check_name(case, o, entity):
     if o["kind"] == "posix_queue" and entity["name"] != o["path"]:
         case.fault(f"name: {entity['id']} is {entity['name']}, should be {o['path']}")
+    if o["kind"] == "file" and entity["fs_type"] is None:
+        case.fault(f"file system: that of {entity['id']} is not told")
     if o["kind"] not in ("fifo", "file") or "memfd:" in o["path"]:
         return
     folder, name = os.path.split(o["path"])
