@@ -1,5 +1,7 @@
 /* An MPI ring of known volume: each rank sends to the next one what it then says that it sent. */
 #include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +17,12 @@ struct ring {
 	unsigned char *out, *in;
 };
 
-static void rest(double seconds)
+/* Signals that threads of MPI's libraries are not to take either. */
+static void block_signal(sigset_t *set)
 {
-	struct timespec t = {.tv_sec = (time_t)seconds};
-
-	t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
-	nanosleep(&t, NULL);
+	sigemptyset(set);
+	sigaddset(set, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, set, NULL);
 }
 
 /* Each message is of one value that tells its sender and step, so that a lost one is noticed. */
@@ -57,20 +59,24 @@ static void report(const struct ring *r)
 int main(int argc, char **argv)
 {
 	struct ring r;
-	double hold;
+	struct timespec hold = {0};
+	sigset_t set;
 
 	if (argc != 4) {
-		fprintf(stderr,
-			"usage: ring BYTES STEPS HOLD\n"
-			"  HOLD: seconds that the ranks rest at the end, with all that is open\n");
+		fprintf(
+		    stderr,
+		    "usage: ring BYTES STEPS HOLD\n"
+		    "  HOLD: seconds that the ranks stay at the end, with all that is open, if\n"
+		    "  they do not get SIGUSR1\n");
 		return 2;
 	}
+	block_signal(&set);
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &r.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &r.size);
 	r.bytes = atoi(argv[1]);
 	r.steps = atoi(argv[2]);
-	hold = atof(argv[3]);
+	hold.tv_sec = atoi(argv[3]);
 	r.next = (r.rank + 1) % r.size;
 	r.before = (r.rank + r.size - 1) % r.size;
 	r.out = malloc((size_t)r.bytes);
@@ -80,7 +86,7 @@ int main(int argc, char **argv)
 	for (int step = 0; step < r.steps; step++)
 		turn(&r, step);
 	report(&r);
-	rest(hold);
+	sigtimedwait(&set, NULL, &hold);
 	free(r.out);
 	free(r.in);
 	MPI_Finalize();
