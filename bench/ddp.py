@@ -14,7 +14,6 @@ the same options only, with --warmup: connections and buckets are made in the fi
 import argparse
 import json
 import os
-import signal
 import socket
 import sys
 import time
@@ -56,8 +55,7 @@ def arguments():
     p.add_argument("--width", type=int, default=256,
                    help="of a layer: parameters grow by its square")
     p.add_argument("--batch", type=int, default=32, help="rows that a rank takes in one step")
-    p.add_argument("--hold", type=float, default=0,
-                   help="seconds to stay, with all that is open, or until SIGUSR1")
+    p.add_argument("--hold", type=float, default=0, help="seconds to stay, with all that is open")
     return p.parse_args()
 
 
@@ -87,8 +85,6 @@ def train(a, loader, model):
 
 def run_rank(a, rank):
     """One rank, from start to end. The environment says where and which one, as torchrun's does."""
-    # Before there are threads that could take it.
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     torch.manual_seed(SEED + rank)
     torch.distributed.init_process_group("gloo")
     steps = a.warmup + a.steps
@@ -106,8 +102,7 @@ def run_rank(a, rank):
     # One call, so that the lines of several ranks do not run into each other.
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
-    if a.hold:
-        signal.sigtimedwait([signal.SIGUSR1], a.hold)
+    time.sleep(a.hold)
     torch.distributed.barrier()
 
 

@@ -14,6 +14,7 @@
 #include "collect_device.h"
 #include "collect_machine.h"
 #include "collect_nic.h"
+#include "collect_rdma.h"
 #include "flows.h"
 #include "ipc_probe.h"
 #include "proc_probe.h"
@@ -85,6 +86,7 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	c->devices = devices_new();
 	c->containers = containers_new();
 	c->nics = nics_new();
+	c->rdma = rdma_new();
 	c->blocks = blocks_new();
 	c->machine = machine_new(NULL);
 	slow_reader_init(&c->reader, READ_STUCK_NS);
@@ -131,6 +133,7 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 		collect_numa(c, g, last);
 		collect_containers(c, g);
 		collect_nics(c, g);
+		collect_rdma(c, g, last);
 		rc = collect_blocks(c, g, e);
 		collect_devices(c, g, last);
 		collect_flows(c, g);
@@ -230,6 +233,7 @@ void collect_describe(struct collect *c, struct graph *g)
 	collect_shm_describe(c, g);
 	collect_numa_describe(c, g);
 	collect_devices_describe(c, g);
+	collect_rdma_describe(c, g);
 	graph_add_loss(g, "collector proc", "unreadable", c->unreadable);
 	graph_add_loss(g, "collector proc", "memory_map_locked", c->reader.stuck);
 	cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -263,6 +267,7 @@ void collect_close(struct collect *c)
 	devices_free(c->devices);
 	containers_free(c->containers);
 	nics_free(c->nics);
+	rdma_free(c->rdma);
 	blocks_free(c->blocks);
 	procs_done(&c->procs);
 	collect_threads_proc_done(c);

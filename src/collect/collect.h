@@ -23,6 +23,7 @@ struct collect_options {
 struct channels;
 struct block_probe;
 struct blocks;
+struct rdma;
 struct nics;
 struct containers;
 struct devices;
@@ -55,6 +56,7 @@ struct collect {
 	struct ipc_state *ipc; /**< of collect_ipc.c; NULL: not used yet */
 	struct shm *shm;
 	struct blocks *blocks; /**< of collect_block.c */
+	struct rdma *rdma; /**< of collect_rdma.c */
 	struct nics *nics; /**< of collect_nic.c */
 	struct containers *containers; /**< of collect_container.c */
 	struct devices *devices; /**< of collect_device.c */

@@ -3,7 +3,6 @@ import collections
 import json
 import os
 import re
-import signal
 import subprocess
 import time
 
@@ -104,57 +103,28 @@ class PathBench(Bench):
 
     def watch(self, args, reports=0, look=None, env=None, log="both"):
         """
-        Record while a program runs. With look: until it has printed that many lines of JSON and
-        look(lines) has returned; those who printed them stay until they get SIGUSR1, so that the
-        last look of the recording finds all of them. Else: to its end.
-        log: where the lines are, "both" or "stderr" alone.
+        Record a command and, once it has printed that many lines of JSON, call look(lines).
+        log: where these lines are, "both" or "stderr" alone.
         @return (Seen, the lines, what look returned)
         """
         self.count += 1
         base = f"{self.dir}/{self.count}"
-        recorder = self.start_recorder(base)
-        with open(f"{base}.out", "wb") as out:
-            run = subprocess.Popen(args, env={**os.environ, **(env or {})}, stderr=out,
-                                   stdin=subprocess.DEVNULL,
-                                   stdout=out if log == "both" else subprocess.DEVNULL)
+        where = {"both": f">{base}.out 2>&1", "stderr": f">/dev/null 2>{base}.out"}[log]
+        # With "exit" the shell stays, and the command is a child of it whatever the shell.
+        script = f'"$@" {where}; exit $?'
+        with open(f"{base}.log", "wb") as errors:
+            run = subprocess.Popen([self.witty, "record", "-o", f"{base}.wpdb", "--", "sh", "-c",
+                                    script, "sh", *args], env={**os.environ, **(env or {})},
+                                   stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
         self.servers.append(run)
-        looked = None
-        if look:
-            looked = look(self.await_lines(run, f"{base}.out", reports))
-        else:
-            run.wait(DEADLINE_S)
-        self.end_recorder(recorder, base)
-        lines = self.lines_of(f"{base}.out")
-        for r in lines if look else []:
-            os.kill(r["pid"], signal.SIGUSR1)
-        if run.wait(DEADLINE_S):
-            with open(f"{base}.out", encoding="utf-8") as out:
-                raise RuntimeError(f"{args[0]}: exit {run.returncode}: {out.read()}")
-        return Seen(self.witty, f"{base}.wpdb"), lines, looked
-
-    def start_recorder(self, base):
-        """A recording begins before its command does: that one tells, and waits for its end."""
-        os.mkfifo(f"{base}.end")
-        with open(f"{base}.log", "wb") as log:
-            recorder = subprocess.Popen(
-                [self.witty, "record", "-o", f"{base}.wpdb", "--", "sh", "-c",
-                 ': >"$1"; read -r _ <"$2"; exit 0', "sh", f"{base}.begun", f"{base}.end"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.servers.append(recorder)
-        for _ in range(DEADLINE_S * 50):
-            if os.path.exists(f"{base}.begun") or recorder.poll() is not None:
-                break
-            time.sleep(0.02)
-        return recorder
-
-    @staticmethod
-    def end_recorder(recorder, base):
-        if recorder.poll() is None:
-            with open(f"{base}.end", "wb"):
-                pass
-        if recorder.wait(DEADLINE_S):
-            with open(f"{base}.log", encoding="utf-8") as log:
-                raise RuntimeError(f"record: exit {recorder.returncode}: {log.read()}")
+        lines = self.await_lines(run, f"{base}.out", reports)
+        seen = look(lines) if look else None
+        rc = run.wait(DEADLINE_S)
+        if rc:
+            with open(f"{base}.log", encoding="utf-8") as log_file, \
+                    open(f"{base}.out", encoding="utf-8") as out:
+                raise RuntimeError(f"record {args[0]}: exit {rc}: {log_file.read()}{out.read()}")
+        return Seen(self.witty, f"{base}.wpdb"), self.lines_of(f"{base}.out"), seen
 
     @staticmethod
     def lines_of(path):
@@ -192,13 +162,15 @@ class PathBench(Bench):
 
     def same_memory(self, name, truth, seen, pids):
         """
-        Each object of /proc/PID/maps is one of the recording's, of the same kind and with the
-        same processes. A line for those of one origin.
+        Each object that several processes map by /proc/PID/maps is one of the recording's, of the
+        same kind and with the same processes; those of a single process only if it was looked at
+        in time. A line for those of one origin.
         """
         recorded = {o["inode"]: (o["kind"], set(modes)) for o, modes in seen.mapped(pids)}
         sorts = collections.defaultdict(list)
         for inode, one in truth.items():
-            sorts[one.origin()].append((inode, one))
+            if len(one.pids) > 1 or inode in recorded:
+                sorts[one.origin()].append((inode, one))
         for origin, ones in sorted(sorts.items()):
             wrong = [f"{one.path} of {sorted(one.pids)} is {recorded.get(inode)}"
                      for inode, one in ones if recorded.get(inode) != (one.kind(), one.pids)]

@@ -8,7 +8,7 @@ from real_programs import Missing, free_port, need
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.normpath(f"{HERE}/../../../bench/ddp.py")
-STEPS, WIDTH, HOLD_S = 20, 256, 60
+STEPS, WIDTH, HOLD_S = 20, 256, 1.6
 # Gloo puts a header of some 50 bytes before each piece that it sends, and reduces in few pieces a
 # step. Before the first step rank 0 sends its parameters to the others once, and all of them
 # compare shapes.

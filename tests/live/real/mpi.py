@@ -7,7 +7,7 @@ from real.bench import shared_by
 from real_programs import need
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BYTES, STEPS, HOLD_S = 1 << 20, 40, 60
+BYTES, STEPS, HOLD_S = 1 << 20, 40, 1.6
 # What Open MPI's TCP transport adds to a message of 1 MiB: a header of 56 to 96 bytes for each
 # fragment, of which there are at most four, and as much the other way for the answers. Then what
 # connects, and what the ranks tell each other at the end.

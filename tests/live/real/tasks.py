@@ -3,13 +3,13 @@
 usage: tasks.py TASKS BYTES HOLD
 
 TASKS objects of about BYTES bytes go to two workers, who answer each. At the end every process
-prints a line of JSON and stays for HOLD seconds, or until it gets SIGUSR1, with everything open.
+prints a line of JSON and rests for HOLD seconds with everything open.
 """
 import json
 import multiprocessing
 import os
-import signal
 import sys
+import time
 from multiprocessing.reduction import ForkingPickler
 from multiprocessing.shared_memory import SharedMemory
 
@@ -52,7 +52,7 @@ def work(tasks, answers, table_name, hold):
     answers.close()
     answers.join_thread()
     ledger.print()
-    signal.sigtimedwait([signal.SIGUSR1], hold)
+    time.sleep(hold)
     table.close()
 
 
@@ -71,7 +71,6 @@ def give(tasks, answers, table, count, size):
 
 def main():
     count, size, hold = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     fork = multiprocessing.get_context("fork")
     table = SharedMemory(create=True, size=count)
     tasks, answers = fork.Queue(), fork.Queue()
@@ -81,7 +80,6 @@ def main():
         w.start()
     ledger = give(tasks, answers, table, count, size)
     ledger.print(table=table.name, table_bytes=count)
-    signal.sigtimedwait([signal.SIGUSR1], hold)
     for w in workers:
         w.join()
     table.close()
