@@ -89,6 +89,7 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	c->rdma = rdma_new();
 	c->blocks = blocks_new();
 	c->machine = machine_new(NULL);
+	c->counters = counters_new(c->machine);
 	slow_reader_init(&c->reader, READ_STUCK_NS);
 	procs_init(&c->procs, !o->npids, !o->no_redact);
 	c->flows = flows_new();
@@ -131,6 +132,7 @@ int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
 	if (!rc) {
 		collect_shm(c, g, last);
 		collect_numa(c, g, last);
+		collect_counters(c->counters, g, !c->ticks);
 		collect_containers(c, g);
 		collect_nics(c, g);
 		collect_rdma(c, g, last);
@@ -232,6 +234,7 @@ void collect_describe(struct collect *c, struct graph *g)
 	}
 	collect_shm_describe(c, g);
 	collect_numa_describe(c, g);
+	collect_counters_describe(c->counters, g);
 	collect_devices_describe(c, g);
 	collect_rdma_describe(c, g);
 	graph_add_loss(g, "collector proc", "unreadable", c->unreadable);
@@ -262,6 +265,7 @@ void collect_close(struct collect *c)
 	exchange_free(c->exchange);
 	shm_free(c->shm);
 	placements_free(c->placements);
+	counters_free(c->counters);
 	slow_reader_done(&c->reader);
 	machine_free(c->machine);
 	devices_free(c->devices);

@@ -32,6 +32,7 @@ struct flows;
 struct ipc_probe;
 struct ipc_state;
 struct machine;
+struct counters;
 struct placements;
 struct proc_probe;
 struct sched_probe;
@@ -62,6 +63,7 @@ struct collect {
 	struct devices *devices; /**< of collect_device.c */
 	struct machine *machine; /**< of collect_machine.c */
 	struct placements *placements; /**< of collect_numa.c */
+	struct counters *counters;     /**< of collect_counters.c */
 	struct waits *waits; /**< of collect_wait.c */
 	VEC(struct open_failure { const char *source; char why[400]; }) failures;
 	uint64_t ticks; /**< samples so far */
@@ -131,6 +133,11 @@ void shm_free(struct shm *s);
 /** The machine, and where processes and threads are on it; after collect_threads(). */
 void collect_numa(struct collect *c, struct graph *g, bool last);
 void collect_numa_describe(const struct collect *c, struct graph *g);
+/** Counters of the CPUs and around them, into the nodes that collect_numa() made. */
+void collect_counters(struct counters *s, struct graph *g, bool first);
+void collect_counters_describe(const struct counters *s, struct graph *g);
+struct counters *counters_new(const struct machine *m);
+void counters_free(struct counters *s);
 struct placements *placements_new(bool exact);
 void placements_free(struct placements *p);
 int collect_threads_proc(struct collect *c, struct graph *g);
