@@ -3,8 +3,10 @@
 
 WITTY: the product. Needs root.
 """
+import glob
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,16 +14,14 @@ import time
 
 WITTY = os.environ["WITTY"]
 MARK = 1000
+PATIENCE = 60  # seconds for what happens at a look, which a busy machine makes rare
 
-# Without anything open that calls are watched for; then with a pipe, until it is ended.
-IDLE = """
-import os, sys, time
-for fd in range(3, 64):
-    try:
-        os.close(fd)
-    except OSError:
-        pass
-time.sleep(float(sys.argv[1]))
+# Without anything open that calls are watched for, until it is told to; then with a pipe.
+PROGRAM = """
+import os, signal, sys, time
+os.closerange(3, 64)
+if sys.argv[1] == "idle":
+    signal.sigwait({signal.SIGUSR1})
 r, w = os.pipe()
 while True:
     os.write(w, bytes(%d))
@@ -30,20 +30,54 @@ while True:
 """ % (MARK, MARK)
 
 
-def record(folder, name, idle):
-    """(status row of the collector, bytes read from pipes) of a process that is idle at first."""
-    path = os.path.join(folder, name)
+def hooks(pid):
+    """How many programs of a process run at each return of a system call."""
+    n = 0
+    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
+        try:
+            with open(path, encoding="ascii") as f:
+                n += "tp_name:\tsys_exit\n" in f.read()
+        except OSError:
+            pass
+    return n
+
+
+def until(what, condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(what)
+        time.sleep(0.05)
+
+
+def record(folder, mode):
+    """(status rows of the collector, bytes read from pipes) of one process."""
+    path = os.path.join(folder, mode)
     null = subprocess.DEVNULL
-    with subprocess.Popen([sys.executable, "-c", IDLE, str(idle)], stdin=null, stdout=null,
-                          stderr=null) as process:
-        time.sleep(0.5)
-        # A namespace of its own: the queues and semaphores of others would keep the watch going.
-        subprocess.run(["unshare", "--ipc", WITTY, "record", "-i", "200ms", "-d", f"{idle + 3}s",
-                        "-o", path, "-p", str(process.pid)], check=True, stdout=null)
-        process.kill()
+    # A namespace of its own: the queues and semaphores of others would keep the watch going.
+    command = ["unshare", "--ipc", WITTY, "record", "-i", "200ms", "-o", path, "-p"]
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, mode], stdin=null, stdout=null,
+                          stderr=null, preexec_fn=block) as process, \
+            subprocess.Popen(command + [str(process.pid)], stdout=null) as recorder:
+        try:
+            until("a recording", lambda: os.path.exists(path) and hooks(recorder.pid))
+            first = hooks(recorder.pid)
+            if mode == "idle":
+                until("no watch", lambda: hooks(recorder.pid) < first)
+                process.send_signal(signal.SIGUSR1)
+                until("a watch", lambda: hooks(recorder.pid) == first)
+            time.sleep(2)
+        finally:
+            recorder.send_signal(signal.SIGINT)
+            recorder.wait()
+            process.kill()
     rows = show(path, "summary")["status"]
     moved = sum(e.get("bytes") or 0 for e in show(path, "edges") if e["type"] == "read_from")
     return [r for r in rows if r["source"] == "collector ipc"], moved
+
+
+def block():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
 
 
 def show(path, part):
@@ -58,14 +92,14 @@ def main():
         return 77
     faults = []
     with tempfile.TemporaryDirectory() as folder:
-        rows, moved = record(folder, "late.wpdb", 6)
+        rows, moved = record(folder, "idle")
         print("idle first:", moved, "bytes;", rows)
         said = [r["reason"] for r in rows if r["state"] == "reduced"]
         if len(said) != 1 or "watched again 1 times" not in said[0]:
             faults.append("what was late is not told")
         if not moved or moved % MARK:
             faults.append("a pipe is not seen that is used long enough")
-        rows, moved = record(folder, "always.wpdb", 0)
+        rows, moved = record(folder, "busy")
         print("at once:", moved, "bytes;", rows)
         if len(rows) != 1 or rows[0]["state"] != "ok":
             faults.append("what was watched all the time is told otherwise")
