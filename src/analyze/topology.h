@@ -73,6 +73,7 @@ struct topo_link {
 	uint64_t messages;
 	uint64_t first_ns;  /**< of the first transfer, since 1970; 0: not known */
 	uint64_t waited_ns; /**< time that threads of @p to were blocked until threads of @p from woke them */
+	uint32_t from_node, to_node; /**< NUMA node where each end runs most, TOPO_NONE: not known */
 	bool measured;	    /**< bytes are known */
 	bool shared;	    /**< all of it went through streams with several senders and receivers: who gave to whom is a guess */
 };

@@ -623,6 +623,8 @@ static void add_links(const struct page *p)
 		put_amount(p, l->bytes, l->measured);
 		if (l->messages)
 			strbuf_addf(p->b, ", %" PRIu64 " messages", l->messages);
+		if (l->from_node != l->to_node && l->from_node != TOPO_NONE && l->to_node != TOPO_NONE)
+			strbuf_addf(p->b, ", NUMA node %" PRIu32 " to %" PRIu32, l->from_node, l->to_node);
 		if (l->waited_ns) {
 			strbuf_add(p->b, ", waited for ");
 			text_time(p->b, (double)l->waited_ns);

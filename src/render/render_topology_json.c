@@ -84,6 +84,15 @@ static void write_actors(struct topology *t, const struct topology_view *v, stru
 	json_write_array_end(w);
 }
 
+static void key_node(struct json_writer *w, const char *key, uint32_t node)
+{
+	json_write_key(w, key);
+	if (node == TOPO_NONE)
+		json_write_null(w);
+	else
+		json_write_u64(w, node);
+}
+
 static void write_links(struct topology *t, const struct topology_view *v, struct json_writer *w)
 {
 	uint64_t n = 0;
@@ -104,6 +113,8 @@ static void write_links(struct topology *t, const struct topology_view *v, struc
 			json_write_null(w);
 		json_key_u64(w, "messages", l->messages);
 		json_key_u64(w, "waited_ns", l->waited_ns);
+		key_node(w, "source_numa", l->from_node);
+		key_node(w, "target_numa", l->to_node);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);

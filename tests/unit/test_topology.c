@@ -495,6 +495,58 @@ TEST(collectives_over_sockets_are_a_finding)
 	graph_done(&g);
 }
 
+TEST(data_between_nodes_is_a_finding)
+{
+	struct graph g;
+	struct topology t;
+	uint32_t w[2];
+
+	graph_init(&g);
+	add_serving(&g, 2);
+	w[0] = graph_find(&g, "process:30");
+	w[1] = add_process(&g, 60, 20, "feeder", "/opt/feeder");
+	add_numa(&g, w[1], "[1, 0]", "{\"0\": 100}");
+	add_flow(&g, w[1], w[0], "unix", 50000000);
+	topology_init(&t, &g);
+	assert_non_null(problem(&t, "cross-node-link"));
+	assert_int_equal(problem(&t, "cross-node-link")->actors.n, 2);
+	topology_done(&t);
+	graph_done(&g);
+}
+
+/* Two served models, of which one fills the cache of the other. */
+TEST(prefill_and_decode_are_told_apart)
+{
+	struct graph g;
+	struct topology t;
+	uint32_t w[2][2];
+
+	graph_init(&g);
+	for (uint64_t side = 0; side < 2; side++) {
+		char line[200];
+
+		snprintf(line, sizeof(line), "python3 /usr/bin/vllm serve m --kv-transfer-config {\"kv_role\":\"%s\"}",
+			 side ? "kv_consumer" : "kv_producer");
+		add_process(&g, 100 * (side + 1), 1, "vllm", line);
+		for (uint64_t i = 0; i < 2; i++) {
+			w[side][i] = add_process(&g, 100 * (side + 1) + 10 + i, 100 * (side + 1), "python3", worker_line);
+			graph_link(&g, &access_type, w[side][i], add_npu(&g, 2 * side + i, "0"));
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		add_flow(&g, w[0][i], w[1][i], "tcp", 40000000);
+	topology_init(&t, &g);
+	assert_int_equal(t.groups.n, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct topo_pattern *p = pattern(&t.groups.v[i], PAR_PREFILL_DECODE);
+
+		assert_non_null(p);
+		assert_true(p->declared && p->observed);
+	}
+	topology_done(&t);
+	graph_done(&g);
+}
+
 TEST(databases_and_web_servers_are_no_ranks)
 {
 	struct graph g;
@@ -627,6 +679,8 @@ int main(void)
 		cmocka_unit_test(fewer_ranks_than_declared_are_a_finding),
 		cmocka_unit_test(similarity_is_a_true_cosine_and_remote_is_what_is_not_local),
 		cmocka_unit_test(collectives_over_sockets_are_a_finding),
+		cmocka_unit_test(data_between_nodes_is_a_finding),
+		cmocka_unit_test(prefill_and_decode_are_told_apart),
 		cmocka_unit_test(databases_and_web_servers_are_no_ranks),
 		cmocka_unit_test(two_jobs_side_by_side_stay_apart),
 		cmocka_unit_test(a_file_without_anything_is_no_mistake),

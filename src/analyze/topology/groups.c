@@ -62,12 +62,35 @@ static bool same_program(const struct topo_actor *a, const struct topo_actor *b)
 	return a->kind == ACTOR_PROCESS && b->kind == ACTOR_PROCESS && !strcmp(a->program, b->program);
 }
 
+/* Side of a prefill/decode split that a process was started for, by itself or an ancestor; NULL: none. */
+static const char *part_of(const struct topology *t, uint32_t actor)
+{
+	const struct topo_declared *d;
+
+	for (; (d = topo_declared_of(t, actor)) != NULL; actor = t->actors.v[d->actor].parent)
+		if (d->part)
+			return d->part;
+	return NULL;
+}
+
+/* Instances that hand their work on to each other are no ranks of one group. */
+static bool other_part(const struct topology *t, uint32_t a, uint32_t b)
+{
+	const char *p, *q;
+
+	if (!t->declared.n)
+		return false;
+	p = part_of(t, a);
+	q = part_of(t, b);
+	return p && q && strcmp(p, q) != 0 && (!strcmp(p, "prefill") || !strcmp(p, "decode"));
+}
+
 static bool joins(const struct topology *t, const struct topo_link *l)
 {
 	const struct topo_actor *a = &t->actors.v[l->from], *b = &t->actors.v[l->to];
 
 	return same_program(a, b) && !topo_is_foreign(a) && !topo_is_foreign(b) && a->role != ROLE_LOADER &&
-	       b->role != ROLE_LOADER && topo_carries_data(t, l);
+	       b->role != ROLE_LOADER && topo_carries_data(t, l) && !other_part(t, l->from, l->to);
 }
 
 /* What a process exchanges data with. */

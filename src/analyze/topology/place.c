@@ -297,6 +297,15 @@ static void add_devices(struct topology *t)
 			vec_push(&t->devices.v[t->actors.v[l->to].rank].users, l->from);
 }
 
+static uint32_t main_node(const struct topology *t, uint32_t actor)
+{
+	const struct topo_actor *a = &t->actors.v[actor];
+
+	if (a->kind == ACTOR_DEVICE)
+		return t->devices.v[a->rank].numa_node;
+	return a->kind == ACTOR_PROCESS && t->places.v[actor].cpu.n ? t->places.v[actor].cpu.v[0].node : TOPO_NONE;
+}
+
 void topo_add_places(struct topology *t)
 {
 	struct numbers k = {0};
@@ -316,6 +325,10 @@ void topo_add_places(struct topology *t)
 		normalise(p->cpu.v, p->cpu.n);
 		normalise(p->memory.v, p->memory.n);
 		compare_vectors(p);
+	}
+	vec_for(&t->links, l) {
+		l->from_node = main_node(t, l->from);
+		l->to_node = main_node(t, l->to);
 	}
 	vec_done(&k.nodes);
 	free(k.cpu_node);

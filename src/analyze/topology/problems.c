@@ -296,6 +296,39 @@ static void find_uneven_work(struct topology *t, const struct topo_group *gr)
 	vec_push(&p->actors, busiest);
 }
 
+/* Links that move a good part of all data between processes of different nodes. */
+#define HEAVY_SHARE 0.1
+
+static void find_far_links(struct topology *t)
+{
+	struct strbuf text = {0};
+	VEC(uint32_t) ends = {0};
+	uint64_t all = 0;
+
+	vec_for(&t->links, l)
+		all += l->bytes;
+	vec_for(&t->links, l) {
+		if (l->from_node == TOPO_NONE || l->to_node == TOPO_NONE || l->from_node == l->to_node ||
+		    (double)l->bytes < HEAVY_SHARE * (double)all || !l->bytes)
+			continue;
+		strbuf_addf(&text, "%s%s on node %" PRIu32 " -> %s on node %" PRIu32 " by %s (%.0f %% of all data)",
+			    ends.n ? "; " : "", t->actors.v[l->from].label, l->from_node, t->actors.v[l->to].label,
+			    l->to_node, l->kind, (double)l->bytes * 100 / (double)all);
+		vec_push(&ends, l->from);
+		vec_push(&ends, l->to);
+	}
+	if (ends.n) {
+		struct topo_problem *p = new_problem(t, "cross-node-link", SEVERITY_NOTICE, 70);
+
+		p->text = topo_text(t, "data goes between processes that run on different NUMA nodes: %s", text.s);
+		p->advice = "bind both ends to one node, or make the exchange smaller";
+		vec_for(&ends, a)
+			vec_push(&p->actors, *a);
+	}
+	strbuf_done(&text);
+	vec_done(&ends);
+}
+
 static int compare_problems(const void *a, const void *b)
 {
 	const struct topo_problem *x = a, *y = b;
@@ -400,6 +433,7 @@ void topo_add_problems(struct topology *t)
 	find_remote_memory(t);
 	find_far_threads(t);
 	find_idle_devices(t);
+	find_far_links(t);
 	vec_for(&t->groups, gr) {
 		find_crowding(t, gr, nodes);
 		find_slow_transport(t, gr);
