@@ -42,7 +42,8 @@ void channels_free(struct channels *c)
 	free(c);
 }
 
-static struct channel *channel_of(struct channels *c, enum flow_kind kind, uint64_t id1, uint64_t id2)
+static struct channel *channel_of(struct channels *c, enum flow_kind kind, uint64_t id1,
+				  uint64_t id2)
 {
 	uint32_t i = idmap_get(&c->by_id[kind], id1, id2);
 	struct channel *h;
@@ -57,8 +58,8 @@ static struct channel *channel_of(struct channels *c, enum flow_kind kind, uint6
 	return h;
 }
 
-void channels_add(struct channels *c, enum flow_kind kind, uint64_t id1, uint64_t id2, uint32_t proc,
-		  bool received, const struct moved *m)
+void channels_add(struct channels *c, enum flow_kind kind, uint64_t id1, uint64_t id2,
+		  uint32_t proc, bool received, const struct moved *m)
 {
 	struct channel *h = channel_of(c, kind, id1, id2);
 
@@ -91,8 +92,8 @@ static void contribute(const struct channel *h, struct exchange *x, bool for_goo
 }
 
 /*
- * It is empty: what comes later is not of those that were here, and they did not get it. A counter is
- * never told from an empty one.
+ * It is empty: what comes later is not of those that were here, and they did not get it. A counter
+ * is never told from an empty one.
  */
 static bool is_drained(const struct channel *h)
 {

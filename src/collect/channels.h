@@ -3,8 +3,8 @@
 #include "exchange.h"
 
 /*
- * Things that anybody who has them may write and read: pipes, queues, eventfds. What went in goes to
- * those who take out, in proportion.
+ * Things that anybody who has them may write and read: pipes, queues, eventfds. What went in goes
+ * to those who take out, in proportion.
  */
 
 struct channels;
@@ -17,8 +17,8 @@ void channels_free(struct channels *c);
  *
  * @param id1,id2 identify it among those of its kind while it exists
  */
-void channels_add(struct channels *c, enum flow_kind kind, uint64_t id1, uint64_t id2, uint32_t proc,
-		  bool received, const struct moved *m);
+void channels_add(struct channels *c, enum flow_kind kind, uint64_t id1, uint64_t id2,
+		  uint32_t proc, bool received, const struct moved *m);
 
 /** Add what went from one process straight to another. */
 void channels_add_direct(struct channels *c, enum flow_kind kind, uint32_t from, uint32_t to,

@@ -154,10 +154,12 @@ static void describe_probe(struct graph *g, const struct probe_health *h)
 		char why[400];
 
 		snprintf(source, sizeof(source), "%s.%s", h->probe, k->name);
-		snprintf(why, sizeof(why), "%s%s%s", k->why, k->attached || !k->missing ? "" : "; not known: ",
+		snprintf(why, sizeof(why), "%s%s%s", k->why,
+			 k->attached || !k->missing ? "" : "; not known: ",
 			 k->attached || !k->missing ? "" : k->missing);
-		graph_add_status(g, source, !k->attached ? "off" : k->why[0] ? "reduced" : "ok", k->rung,
-				 why[0] ? why : NULL);
+		graph_add_status(g, source,
+				 !k->attached ? "off" : k->why[0] ? "reduced" : "ok",
+				 k->rung, why[0] ? why : NULL);
 		if (!k->has_stats || !k->run_count)
 			continue;
 		snprintf(cost, sizeof(cost), "%s runs", source);
@@ -189,10 +191,13 @@ void collect_describe(struct collect *c, struct graph *g)
 	static const struct {
 		const char *source, *instead;
 	} fallback[] = {
-		{"probe proc", "processes by reading /proc: those that live between two looks are not seen"},
-		{"probe sched", "CPU time by clock ticks of /proc; no run-queue delay, no migrations"},
+		{"probe proc",
+		 "processes by reading /proc: those that live between two looks are not seen"},
+		{"probe sched",
+		 "CPU time by clock ticks of /proc; no run-queue delay, no migrations"},
 		{"probe sock", "no socket traffic and no flows"},
-		{"probe block", "disks by /proc/diskstats: no times of single requests, no processes"},
+		{"probe block",
+		 "disks by /proc/diskstats: no times of single requests, no processes"},
 		{"probe ipc", "nothing about pipes, queues, files and copies of memory"},
 	};
 	struct probe_health h;
@@ -203,7 +208,8 @@ void collect_describe(struct collect *c, struct graph *g)
 			if (!strcmp(fallback[i].source, f->source)) {
 				char why[600];
 
-				snprintf(why, sizeof(why), "%s; instead: %s", f->why, fallback[i].instead);
+				snprintf(why, sizeof(why), "%s; instead: %s", f->why,
+					 fallback[i].instead);
 				graph_add_status(g, f->source, "off", "/proc", why);
 			}
 	if (c->proc_probe) {

@@ -72,7 +72,8 @@ struct collect {
 	uint64_t lost_events; /**< of the process table, when it was last made whole */
 	struct proc_stat_list *stats; /**< CPU times by /proc, when there is no probe */
 	uint64_t host_cpu[4];
-	uint64_t start_cpu_ns; /**< CPU time of this process until the first sample was kept; 0: not yet */
+	/** CPU time of this process until the first sample was kept; 0: not yet */
+	uint64_t start_cpu_ns;
 };
 
 /** Open the sources. Those that fail are remembered, unless they are required. */

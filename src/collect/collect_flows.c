@@ -1,4 +1,6 @@
-/* What the sockets, pipes and queues of an interval mean between processes; forgets what is over. */
+/*
+ * What the sockets, pipes and queues of an interval mean between processes; forgets what is over.
+ */
 #include <stdlib.h>
 
 #include "channels.h"

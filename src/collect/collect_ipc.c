@@ -1,4 +1,6 @@
-/* Pipes, queues, semaphores, files and memory copies: who moves how much, and the flows that makes. */
+/*
+ * Pipes, queues, semaphores, files and memory copies: who moves how much, and the flows that makes.
+ */
 #include "collect_ipc.h"
 
 #include <limits.h>
@@ -97,7 +99,8 @@ static uint32_t object_of(struct sampling *x, const struct ipc_sample *s)
 	}
 }
 
-static void write_edge(struct sampling *x, const struct ipc_sample *s, uint32_t thread, uint32_t object)
+static void write_edge(struct sampling *x, const struct ipc_sample *s, uint32_t thread,
+		       uint32_t object)
 {
 	struct edge *d = graph_new_edge(x->g, &write_to_type, thread, object);
 
@@ -109,7 +112,8 @@ static void write_edge(struct sampling *x, const struct ipc_sample *s, uint32_t 
 	graph_add_edge(x->g, d);
 }
 
-static void read_edge(struct sampling *x, const struct ipc_sample *s, uint32_t thread, uint32_t object)
+static void read_edge(struct sampling *x, const struct ipc_sample *s, uint32_t thread,
+		      uint32_t object)
 {
 	struct edge *d = graph_new_edge(x->g, &read_from_type, object, thread);
 
@@ -129,14 +133,18 @@ static void object_edges(struct sampling *x, uint32_t proc, const struct ipc_sam
 
 	if (object == NODE_NONE)
 		return;
-	thread = procs_thread(&x->c->procs, x->g, proc, s->v.task.tid, s->v.task.start_ns, s->v.comm)->index;
+	thread = procs_thread(&x->c->procs, x->g, proc, s->v.task.tid, s->v.task.start_ns,
+			      s->v.comm)->index;
 	if (s->key.dir == IPC_WRITE)
 		write_edge(x, s, thread, object);
 	else
 		read_edge(x, s, thread, object);
 }
 
-/* Everything in a channel may reach whoever reads there; a semaphore carries no data, a file keeps it. */
+/*
+ * Everything in a channel may reach whoever reads there; a semaphore carries no data, a file keeps
+ * it.
+ */
 static enum flow_kind flow_kind_of(unsigned kind)
 {
 	switch (kind) {
@@ -198,10 +206,12 @@ static void add_moved(struct sampling *x, const struct ipc_sample *s)
 	procs_set_name(&c->procs, proc, s->v.task.tid, s->v.comm);
 	if (s->key.kind == IPC_MEMORY)
 		copied_memory(x, proc, s);
-	else if (s->key.kind == IPC_SOCKET && c->sock_probe && !sock_probe_sees_splice(c->sock_probe))
+	else if (s->key.kind == IPC_SOCKET && c->sock_probe &&
+		 !sock_probe_sees_splice(c->sock_probe))
 		flows_add_spliced(c->flows, proc, s->key.id, &m);
 	else if (kind != FLOW_OTHER)
-		channels_add(c->channels, kind, s->key.id, s->key.space, proc, s->key.dir == IPC_READ, &m);
+		channels_add(c->channels, kind, s->key.id, s->key.space, proc,
+			     s->key.dir == IPC_READ, &m);
 	if (c->procs.v.v[proc].selected)
 		object_edges(x, proc, s);
 }
@@ -222,8 +232,9 @@ static int by_time(const void *a, const void *b)
 }
 
 /*
- * All samples are taken before the events of processes: whoever moved something had begun before, so
- * that it is known by then whether it descends from one that is recorded, and whose memory it copied.
+ * All samples are taken before the events of processes: whoever moved something had begun before,
+ * so that it is known by then whether it descends from one that is recorded, and whose memory it
+ * copied.
  */
 static int sample(struct sampling *x, struct err *e)
 {
@@ -317,8 +328,9 @@ static void describe_folded(const struct ipc_files *f, struct graph *g)
 
 	if (!ipc_files_folded(f))
 		return;
-	snprintf(text, sizeof(text), "%llu calls on files beyond the first %u of a process, or beyond what fits in "
-				     "an interval, are folded into one file with inode 0",
+	snprintf(text, sizeof(text),
+		 "%llu calls on files beyond the first %u of a process, or beyond what fits in "
+		 "an interval, are folded into one file with inode 0",
 		 (unsigned long long)ipc_files_folded(f), IPC_FILES_PER_PROCESS);
 	graph_add_status(g, "collector ipc files", "reduced", NULL, text);
 }
@@ -339,8 +351,8 @@ static void describe_rest(struct collect *c, struct graph *g)
 	if (!calls)
 		return;
 	snprintf(text, sizeof(text),
-		 "%llu calls with %llu bytes are in no edge: the table of what moves in an interval was "
-		 "full",
+		 "%llu calls with %llu bytes are in no edge: the table of what moves in an "
+		 "interval was full",
 		 (unsigned long long)calls, (unsigned long long)bytes);
 	graph_add_status(g, "collector ipc table", "reduced", NULL, text);
 }

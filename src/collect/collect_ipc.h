@@ -44,7 +44,10 @@ struct ipc_facts *ipc_facts_new(void);
 void ipc_facts_free(struct ipc_facts *f);
 /** An interval begins: what was asked about queues and semaphores is old. */
 void ipc_facts_outdated(struct ipc_facts *f);
-/** @return of queue or semaphore set @p id, until it is outdated; NULL: gone, or not in our namespace */
+/**
+ * @return of queue or semaphore set @p id, until it is outdated; NULL: gone, or not in our
+ * namespace
+ */
 const struct ipc_sysv *ipc_facts_sysv(struct ipc_facts *f, bool sem, uint64_t id, uint32_t ipcns);
 /** Type of the file system with device @p dev, which @p pid uses. @return NULL: not known */
 const char *ipc_facts_fs_type(struct ipc_facts *f, uint32_t dev, uint32_t pid);
@@ -81,6 +84,7 @@ struct ipc_state {
 	struct ipc_watcher *watcher;
 	struct ipc_passes *passes;
 	VEC(struct ipc_sample) samples; /**< of one interval */
-	VEC(uint32_t) recorded; /**< by number of process: its pid if the probe knows it as recorded, or 0 */
+	/** by number of process: its pid if the probe knows it as recorded, or 0 */
+	VEC(uint32_t) recorded;
 	uint64_t targets_unknown; /**< copies of memory of a process that could not be found */
 };

@@ -39,10 +39,13 @@ static void tcp_facts(struct sampling *x, const struct sock_facts *s, const stru
 		SET(socket, n, state, graph_str(x->g, tcp_state_name(state)));
 	if (state == TCP_LISTEN)
 		SET(socket, n, listening, true);
-	SET(socket, n, retransmits, again + (HAS(socket, n, retransmits) ? GET(socket, n, retransmits) : 0));
+	SET(socket, n, retransmits,
+	    again + (HAS(socket, n, retransmits) ? GET(socket, n, retransmits) : 0));
 }
 
-/* The older format's picture: a sender points to the other end's address, a receiver owns its own. */
+/*
+ * The older format's picture: a sender points to the other end's address, a receiver owns its own.
+ */
 static void thread_edges(struct sampling *x, uint32_t proc, const struct sock_sample *s)
 {
 	const struct sock_value *v = &s->v;
@@ -56,7 +59,8 @@ static void thread_edges(struct sampling *x, uint32_t proc, const struct sock_sa
 	if (s->dir == SOCK_SENT) {
 		end = endpoint_node(g, &v->sock, true, false);
 		d = graph_new_edge(g, &send_to_socket_type, thread, end);
-		SET(send_to_socket, d, connection_type, graph_str(g, sock_proto_name(v->sock.proto)));
+		SET(send_to_socket, d, connection_type,
+		    graph_str(g, sock_proto_name(v->sock.proto)));
 		SET(send_to_socket, d, start_time, v->first_ns + x->offset_ns);
 		SET(send_to_socket, d, end_time, v->last_ns + x->offset_ns);
 		SET(send_to_socket, d, data_size, v->bytes);
@@ -103,7 +107,8 @@ static int on_file(void *ctx, const struct proc_file *file)
 
 int collect_open_sockets(struct collect *c, struct err *e)
 {
-	int rc = c->proc_probe ? proc_probe_files(c->proc_probe, PROC_FILES_SOCKETS, on_file, c, e) : 0;
+	int rc = c->proc_probe ? proc_probe_files(c->proc_probe, PROC_FILES_SOCKETS, on_file, c, e)
+			       : 0;
 
 	return rc == -ENOTSUP ? 0 : rc;
 }

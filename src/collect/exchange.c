@@ -108,9 +108,10 @@ static uint64_t key_of(const struct total *t)
 	uint64_t other = 0;
 
 	if (t->from == PROC_NONE || t->to == PROC_NONE)
-		other = s->family == AF_UNIX ? s->sk_id
-					     : hash_bytes(s->remote.addr, sizeof(s->remote.addr),
-							  s->remote.port ^ ((uint64_t)s->netns << 16));
+		other = s->family == AF_UNIX
+				? s->sk_id
+				: hash_bytes(s->remote.addr, sizeof(s->remote.addr),
+					     s->remote.port ^ ((uint64_t)s->netns << 16));
 	return other ^ ((uint64_t)t->kind << 56);
 }
 
@@ -132,7 +133,8 @@ static void make_anybody(struct sock_facts *s)
 	s->sk_id = s->ino = s->peer_id = s->peer_ino = 0;
 }
 
-static struct total *total_of(struct exchange *x, const struct crossing *c, uint32_t from, uint32_t to)
+static struct total *total_of(struct exchange *x, const struct crossing *c, uint32_t from,
+			      uint32_t to)
 {
 	struct total new = {.from = from, .to = to, .kind = (uint8_t)c->kind};
 	uint32_t i;
@@ -173,8 +175,8 @@ static void add_sent(const struct addition *a, uint32_t from, uint32_t to, const
 	y->has_sent = true;
 }
 
-static void add_received(const struct addition *a, uint32_t from, uint32_t to, const struct moved *m,
-			 bool estimated)
+static void add_received(const struct addition *a, uint32_t from, uint32_t to,
+			 const struct moved *m, bool estimated)
 {
 	struct total *t;
 	struct tally *y;
@@ -203,7 +205,10 @@ static uint64_t weights(const struct shares *s, bool by_calls)
 	return sum;
 }
 
-/* The part of @p all for those from @p before to @p before + @p own of @p whole: parts add up to all. */
+/*
+ * The part of @p all for those from @p before to @p before + @p own of @p whole: parts add up to
+ * all.
+ */
 static uint64_t part(uint64_t all, uint64_t before, uint64_t own, uint64_t whole)
 {
 	unsigned __int128 to = (unsigned __int128)all * (before + own) + whole / 2;
@@ -276,7 +281,8 @@ static uint32_t unix_node(struct graph *g, const struct sock_facts *s, bool remo
 	if (s->proto >= SOCK_PROTO_UNIX_STREAM && s->proto <= SOCK_PROTO_UNIX_SEQPACKET) {
 		static const char *const names[] = {"stream", "dgram", "seqpacket"};
 
-		SET(unix_socket, n, socket_type, graph_str(g, names[s->proto - SOCK_PROTO_UNIX_STREAM]));
+		SET(unix_socket, n, socket_type,
+		    graph_str(g, names[s->proto - SOCK_PROTO_UNIX_STREAM]));
 	}
 	return graph_add_node(g, n)->index;
 }
@@ -369,7 +375,8 @@ static void emit_total(struct exchange *x, struct graph *g, struct total *t, uin
 	t->stamp = stamp;
 	from = t->from != PROC_NONE ? procs_node(x->procs, g, t->from)
 				    : endpoint_node(g, &t->at, true, true);
-	to = t->to != PROC_NONE ? procs_node(x->procs, g, t->to) : endpoint_node(g, &t->at, true, true);
+	to = t->to != PROC_NONE ? procs_node(x->procs, g, t->to)
+				: endpoint_node(g, &t->at, true, true);
 	d = graph_new_edge(g, &flow_type, from, to);
 	SET(flow, d, kind, graph_str(g, kinds[t->kind]));
 	set_flow(g, d, t, offset);
@@ -378,7 +385,10 @@ static void emit_total(struct exchange *x, struct graph *g, struct total *t, uin
 
 void exchange_emit(struct exchange *x, struct graph *g, uint64_t realtime_offset_ns)
 {
-	/* One that was emitted and has nothing now was found to be another's: it ends with 0 messages. */
+	/*
+	 * One that was emitted and has nothing now was found to be another's: it ends with 0
+	 * messages.
+	 */
 	vec_for(&x->totals, t)
 		if (t->now.has_sent || t->now.has_received || t->stamp)
 			emit_total(x, g, t, realtime_offset_ns);

@@ -8,9 +8,9 @@
 #include "vec.h"
 
 /*
- * Process-to-process flows: how much each process gave to each other one, by kind of path, summed over
- * all the sockets, pipes and queues between the two. Those add what they know in each round; what can
- * no longer change is added for good, so that its details may be forgotten.
+ * Process-to-process flows: how much each process gave to each other one, by kind of path, summed
+ * over all the sockets, pipes and queues between the two. Those add what they know in each round;
+ * what can no longer change is added for good, so that its details may be forgotten.
  */
 
 enum flow_kind {
@@ -53,8 +53,10 @@ uint64_t shares_last_ns(const struct shares *s);
 struct crossing {
 	enum flow_kind kind;
 	const struct shares *sent, *received;
-	uint32_t holder; /**< who gets what nobody has taken yet; PROC_NONE: the endpoint `outside` */
-	const struct sock_facts *outside; /**< its remote address is the end that is no process here; NULL: no end */
+	/** who gets what nobody has taken yet; PROC_NONE: the endpoint `outside` */
+	uint32_t holder;
+	/** its remote address is the end that is no process here; NULL: no end */
+	const struct sock_facts *outside;
 };
 
 struct exchange;
@@ -72,8 +74,8 @@ void exchange_add(struct exchange *x, const struct crossing *c, bool for_good);
 void exchange_emit(struct exchange *x, struct graph *g, uint64_t realtime_offset_ns);
 
 /**
- * Forget flows that were emitted and have an end that ended and is not in @p used any more; then add
- * the processes of the others to @p used.
+ * Forget flows that were emitted and have an end that ended and is not in @p used any more; then
+ * add the processes of the others to @p used.
  *
  * @param used bit per process number, procs_bits() words
  */

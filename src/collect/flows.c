@@ -147,8 +147,9 @@ static uint64_t local_key(uint32_t netns, uint8_t proto, const struct sock_addr_
 #define AMBIGUOUS (IDMAP_NONE - 1)
 
 /*
- * Under namespace 0: the one socket of the whole host with that address. Two networks of containers may
- * use the same addresses: then nobody can tell which is meant, and none is better than the wrong one.
+ * Under namespace 0: the one socket of the whole host with that address. Two networks of containers
+ * may use the same addresses: then nobody can tell which is meant, and none is better than the
+ * wrong one.
  */
 static void index_anywhere(struct flows *f, struct idmap *m, uint64_t key, uint32_t i)
 {
@@ -170,9 +171,11 @@ static void index_socket(struct flows *f, uint32_t i)
 		return;
 	/* A TCP socket with a remote port keeps its peer through every state of closing. */
 	if ((s->flags & SOCK_CONNECTED) || (s->proto == SOCK_PROTO_TCP && s->remote.port)) {
-		idmap_put(&f->by_tuple, tuple_key(s->netns, s->proto, &s->local, &s->remote), s->netns, i);
+		idmap_put(&f->by_tuple, tuple_key(s->netns, s->proto, &s->local, &s->remote),
+			  s->netns, i);
 		if (!addr_is_loopback(s, &s->local))
-			index_anywhere(f, &f->by_tuple, tuple_key(0, s->proto, &s->local, &s->remote), i);
+			index_anywhere(f, &f->by_tuple,
+				       tuple_key(0, s->proto, &s->local, &s->remote), i);
 		if (s->proto == SOCK_PROTO_TCP)
 			return;
 	}
@@ -440,8 +443,9 @@ static uint32_t holder_of(struct flows *f, const struct link *l)
 
 static void contribute(struct flows *f, const struct link *l, struct exchange *x, bool for_good)
 {
-	static const enum flow_kind kinds[SOCK_PROTO_N] = {FLOW_OTHER, FLOW_TCP,  FLOW_UDP, FLOW_UNIX,
-							   FLOW_UNIX,  FLOW_UNIX, FLOW_IP};
+	static const enum flow_kind kinds[SOCK_PROTO_N] = {
+		FLOW_OTHER, FLOW_TCP, FLOW_UDP, FLOW_UNIX, FLOW_UNIX, FLOW_UNIX, FLOW_IP,
+	};
 	struct crossing c = {.kind = kinds[l->proto], .sent = &l->sent, .received = &l->received,
 			     .holder = PROC_NONE, .outside = &l->at};
 
@@ -535,15 +539,17 @@ static bool is_closed(const struct flows *f, uint32_t socket, uint64_t before_ns
 }
 
 /*
- * Everything that was sent was received, or one end is no socket of this host: what comes later adds
- * to it as well from the beginning. Unread data may still be read, while somebody has the socket.
+ * Everything that was sent was received, or one end is no socket of this host: what comes later
+ * adds to it as well from the beginning. Unread data may still be read, while somebody has the
+ * socket.
  */
 static bool is_over(const struct flows *f, const struct link *l, uint64_t before_ns)
 {
 	if (last_use(l) >= before_ns)
 		return false;
 	if (l->from == NO || l->to == NO)
-		return !addr_is_loopback(&l->at, &l->at.remote) || is_closed(f, l->from == NO ? l->to : l->from, before_ns);
+		return !addr_is_loopback(&l->at, &l->at.remote) ||
+		       is_closed(f, l->from == NO ? l->to : l->from, before_ns);
 	return shares_bytes(&l->sent) == shares_bytes(&l->received) ||
 	       is_closed(f, l->to, before_ns);
 }

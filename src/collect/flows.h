@@ -5,9 +5,9 @@
 #include "sock_probe.h"
 
 /*
- * Sockets: what each end did is added up; the two ends are joined by the kernel's own peer (unix), by
- * the addresses within a network namespace (TCP, UDP), across namespaces where the address is not a
- * loopback one.
+ * Sockets: what each end did is added up; the two ends are joined by the kernel's own peer (unix),
+ * by the addresses within a network namespace (TCP, UDP), across namespaces where the address is
+ * not a loopback one.
  */
 
 struct flows;
@@ -26,7 +26,10 @@ void flows_add_holder(struct flows *f, uint32_t proc, const struct sock_facts *s
 
 bool flows_knows(const struct flows *f, const struct sock_facts *s);
 
-/** The socket with that inode number, if it is known; NULL: not. Valid until the next call that adds. */
+/**
+ * The socket with that inode number, if it is known; NULL: not. Valid until the next call that
+ * adds.
+ */
 const struct sock_facts *flows_socket(const struct flows *f, uint64_t ino);
 
 /** TCP segments that a socket has sent again since the last call about it; 0 for one never seen. */

@@ -17,7 +17,8 @@
 
 /* A file or FIFO that has an entity, for one process. */
 struct kept {
-	uint32_t name_hash; /* of the last component: another one means another file, or a new name */
+	/* of the last component: another one means another file, or a new name */
+	uint32_t name_hash;
 	bool has_path;
 	uint8_t tries;
 };

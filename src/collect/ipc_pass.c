@@ -234,7 +234,8 @@ static bool take(struct pairing *x, const struct ipc_passed *ev)
 	struct procs *p = &x->c->procs;
 	uint32_t owner = procs_get(p, ev->owner.tgid, ev->owner.leader_start_ns);
 
-	pass_edge(x, owner, procs_get(p, ev->task.tgid, ev->task.leader_start_ns), ev, "pidfd_getfd");
+	pass_edge(x, owner, procs_get(p, ev->task.tgid, ev->task.leader_start_ns), ev,
+		  "pidfd_getfd");
 	return true;
 }
 
@@ -263,7 +264,8 @@ static void forget_old(struct ipc_passes *p)
 
 	for (size_t i = 0; i < p->sent.n; i++) {
 		const struct sent *s = &p->sent.v[i];
-		uint64_t until = s->receiver ? s->arrived_ns + AGAIN_NS : s->ev.time_ns + SENT_KEPT_NS;
+		uint64_t until = s->receiver ? s->arrived_ns + AGAIN_NS
+					     : s->ev.time_ns + SENT_KEPT_NS;
 
 		if (i < over || until < now) {
 			p->given_up += !s->receiver;

@@ -28,7 +28,8 @@ struct ipc_watcher {
 	uint64_t off_ns;       /* not watched since; 0: watched */
 	uint64_t last_look_ns; /* at which there was nothing to see, while off */
 	uint64_t unwatched_ns; /* in all, but for the time since off_ns */
-	uint64_t late_ns;      /* longest time that something may have been open before it was watched */
+	/* longest time that something may have been open before it was watched */
+	uint64_t late_ns;
 	unsigned late;	       /* how often */
 };
 
@@ -133,8 +134,8 @@ static int look(struct ipc_watcher *w, struct collect *c, bool *ret_found, struc
 }
 
 /*
- * The hook of io_uring runs only where io_uring is used, so it stays: what is made between two looks
- * would be missed for nothing.
+ * The hook of io_uring runs only where io_uring is used, so it stays: what is made between two
+ * looks would be missed for nothing.
  */
 static int watch(struct ipc_watcher *w, struct collect *c, bool calls, struct err *e)
 {
@@ -201,12 +202,14 @@ void ipc_watcher_describe(const struct ipc_watcher *w, struct graph *g)
 		return;
 	}
 	n = snprintf(text, sizeof(text),
-		     "system calls were not watched for %.1f of %.1f s, while no look found a pipe, a queue, a "
+		     "system calls were not watched for %.1f of %.1f s, while no look found a "
+		     "pipe, a queue, a "
 		     "file or the like open; what was made and used between two looks is not seen",
 		     (double)unwatched_ns / 1e9, (double)(now - w->start_ns) / 1e9);
 	if (w->late)
 		snprintf(text + n, sizeof(text) - (size_t)n,
-			 "; they were watched again %u times, up to %.1f s late: what went through what was "
+			 "; they were watched again %u times, up to %.1f s late: what went through "
+			 "what was "
 			 "opened meanwhile is not seen before that",
 			 w->late, (double)w->late_ns / 1e9);
 	graph_add_status(g, "collector ipc", "reduced", NULL, text);

@@ -4,9 +4,9 @@
 #include "worker.h"
 
 /*
- * What only /proc tells of a process: its program file, its control group, and those variables of its
- * environment that say which part of a job it is. Read once while it is alive, and again after it runs
- * another program.
+ * What only /proc tells of a process: its program file, its control group, and those variables of
+ * its environment that say which part of a job it is. Read once while it is alive, and again after
+ * it runs another program.
  */
 
 /** Read them by @p r, unless that was done; counts what could not be read. */

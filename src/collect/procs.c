@@ -58,11 +58,13 @@ uint32_t procs_get(struct procs *p, uint32_t pid, uint64_t start_ns)
 	return i;
 }
 
-static bool is_forgotten(const struct procs *p, uint32_t i, const uint64_t *used, uint64_t before_ns)
+static bool is_forgotten(const struct procs *p, uint32_t i, const uint64_t *used,
+			 uint64_t before_ns)
 {
 	const struct proc *x = &p->v.v[i];
 
-	return x->end_ns && x->end_ns < before_ns && !procs_bit(used, i) && !(x->dirty && x->selected);
+	return x->end_ns && x->end_ns < before_ns && !procs_bit(used, i) &&
+	       !(x->dirty && x->selected);
 }
 
 void procs_sweep(struct procs *p, const uint64_t *used, uint64_t before_ns)
@@ -106,11 +108,14 @@ void procs_spread_selection(struct procs *p)
 {
 	bool again = !p->select_all;
 
-	/* A child stands behind its parent except after pids wrapped: repeat until nothing changes. */
+	/*
+	 * A child stands behind its parent except after pids wrapped: repeat until nothing changes.
+	 */
 	while (again) {
 		again = false;
 		vec_for(&p->v, it) {
-			uint32_t parent = it->selected || !it->pid ? IDMAP_NONE : procs_live(p, it->ppid);
+			uint32_t parent = it->selected || !it->pid ? IDMAP_NONE
+								   : procs_live(p, it->ppid);
 
 			if (parent == IDMAP_NONE || !p->v.v[parent].selected)
 				continue;

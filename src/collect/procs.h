@@ -40,8 +40,8 @@ struct procs {
 	bool select_all;
 	bool redact;
 	/**
-	 * Called before a process that nobody announced is made: reads what began meanwhile, so that it
-	 * is known whose child it is. May be NULL.
+	 * Called before a process that nobody announced is made: reads what began meanwhile, so
+	 * that it is known whose child it is. May be NULL.
 	 */
 	void (*learn)(void *ctx);
 	void *learn_ctx;

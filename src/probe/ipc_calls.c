@@ -50,7 +50,10 @@ static const struct call calls[] = {
 #endif
 };
 
-/* Of 32-bit programs. Sources: arch/x86/entry/syscalls/syscall_32.tbl, arch/arm64/tools/syscall_32.tbl */
+/*
+ * Of 32-bit programs. Sources: arch/x86/entry/syscalls/syscall_32.tbl,
+ * arch/arm64/tools/syscall_32.tbl
+ */
 #if defined(__x86_64__)
 #define COMPAT(x86, arm) x86
 #else

@@ -69,8 +69,8 @@ static int on_passed(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-int ipc_probe_passed(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_passed *ev), void *ctx,
-		     struct err *e)
+int ipc_probe_passed(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_passed *ev),
+		     void *ctx, struct err *e)
 {
 	int rc;
 
@@ -160,17 +160,22 @@ static enum ipc_uring_form uring_form(void)
 	return form;
 }
 
-/* Since v6.1 (fac8bd4ca6b9) elements can be made when needed, in any context: only then is room cheap. */
+/*
+ * Since v6.1 (fac8bd4ca6b9) elements can be made when needed, in any context: only then is room
+ * cheap.
+ */
 static void make_sparse(struct ipc_probe *p, struct bpf_object *obj)
 {
 	static const char *const outer[] = {"moved", "files"};
 	static const char *const inner[] = {"moved_0", "moved_1", "files_0", "files_1"};
 
 	for (size_t i = 0; i < sizeof(outer) / sizeof(outer[0]); i++)
-		bpf_map__set_map_flags(bpf_map__inner_map(bpf_object__find_map_by_name(obj, outer[i])),
-				       BPF_F_NO_PREALLOC);
+		bpf_map__set_map_flags(
+			bpf_map__inner_map(bpf_object__find_map_by_name(obj, outer[i])),
+			BPF_F_NO_PREALLOC);
 	for (size_t i = 0; i < sizeof(inner) / sizeof(inner[0]); i++)
-		bpf_map__set_map_flags(bpf_object__find_map_by_name(obj, inner[i]), BPF_F_NO_PREALLOC);
+		bpf_map__set_map_flags(bpf_object__find_map_by_name(obj, inner[i]),
+				       BPF_F_NO_PREALLOC);
 	if (p->fixed_size)
 		return;
 	p->max_moved = 16384;
@@ -183,7 +188,8 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	struct bpf_map *rodata = bpf_object__find_map_by_name(obj, "ipc.rodata");
 	struct ipc__rodata *r = (void *)bpf_map__initial_value(rodata, &(size_t){0});
 
-	_Static_assert(sizeof(r->call_actions) == IPC_CALLS * sizeof(uint16_t), "table of system calls");
+	_Static_assert(sizeof(r->call_actions) == IPC_CALLS * sizeof(uint16_t),
+		       "table of system calls");
 	ipc_calls_fill((uint16_t *)r->call_actions);
 	r->uring_form = p->uring_form = uring_form();
 	size_map(obj, "events", 1 << 17);
@@ -257,17 +263,22 @@ void ipc_probe_health(struct ipc_probe *p, struct probe_health *ret)
 	ladder_health(&p->ladder, ret);
 	ret->read_fault += b->long_semops + b->fixed_splices;
 	if (p->uring_form == URING_UNKNOWN)
-		note(ret, "what io_uring moves through pipes, eventfds and files is not seen on this kernel");
+		note(ret, "what io_uring moves through pipes, eventfds and files is not seen on "
+			  "this kernel");
 	else
-		note(ret, "io_uring: multishot reads, requests that skip their completion, and descriptors "
+		note(ret, "io_uring: multishot reads, requests that skip their completion, and "
+			  "descriptors "
 			  "passed with its messages are not seen");
 	note(ret, "descriptors that 32-bit programs pass are not seen");
 	if (b->aio_calls)
-		note(ret, "what native asynchronous I/O (io_submit) moves is not seen, and is used here");
+		note(ret, "what native asynchronous I/O (io_submit) moves is not seen, and is used "
+			  "here");
 	if (b->long_semops)
-		note(ret, "of a call with more than 512 semaphore operations the rest was not looked at: "
+		note(ret, "of a call with more than 512 semaphore operations the rest was not "
+			  "looked at: "
 			  "counted as read faults");
 	if (b->fixed_splices)
-		note(ret, "io_uring: the input of splices by number of a registered file is not known: "
-			  "counted as read faults");
+		note(ret,
+		     "io_uring: the input of splices by number of a registered file is not known: "
+		     "counted as read faults");
 }

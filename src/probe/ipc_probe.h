@@ -8,9 +8,9 @@
 #include "probe.h"
 
 /*
- * Bytes through pipes, FIFOs, eventfds, queues, semaphores, files and copies of memory, by thread and
- * object. Watching the return of system calls costs every task of the host some tens of nanoseconds a
- * call: it is switched on only while there is something to see.
+ * Bytes through pipes, FIFOs, eventfds, queues, semaphores, files and copies of memory, by thread
+ * and object. Watching the return of system calls costs every task of the host some tens of
+ * nanoseconds a call: it is switched on only while there is something to see.
  */
 
 /** Moved in one interval; what is in which field depends on key.kind: ipc_abi.h. */
@@ -39,23 +39,26 @@ void ipc_probe_close(struct ipc_probe *p);
 int ipc_probe_watch(struct ipc_probe *p, unsigned want, struct err *e);
 
 /**
- * Process @p tgid is recorded (@p on), or no longer. From the first call on files of processes that are
- * not get half of the room for files at most; children of recorded ones need not be named at once.
+ * Process @p tgid is recorded (@p on), or no longer. From the first call on files of processes that
+ * are not get half of the room for files at most; children of recorded ones need not be named at
+ * once.
  */
 int ipc_probe_record(struct ipc_probe *p, uint32_t tgid, bool on, struct err *e);
 
 /**
- * Report what moved since the last reading: exact differences, each movement in exactly one reading.
+ * Report what moved since the last reading: exact differences, each movement in exactly one
+ * reading.
  *
- * @param cb return 0 to go on; anything else ends the reading (the rest of it is lost) and is returned
+ * @param cb return 0 to go on; anything else ends the reading (the rest of it is lost) and is
+ * returned
  * @return 0, -errno, or what @p cb returned
  */
 int ipc_probe_read(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_sample *s), void *ctx,
 		   struct err *e);
 
 /** Descriptors passed from process to process since the last call. @return as ipc_probe_read() */
-int ipc_probe_passed(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_passed *ev), void *ctx,
-		     struct err *e);
+int ipc_probe_passed(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_passed *ev),
+		     void *ctx, struct err *e);
 
 /** Tells the eventfd that has number @p id now from those that had it before; as ipc_key.space. */
 uint32_t ipc_eventfd_generation(const struct ipc_probe *p, uint32_t id);

@@ -130,7 +130,9 @@ static void rung_fail(struct ladder_hook *h, const char *what, int rc)
 	h->failed |= 1u << h->rung;
 }
 
-/* The hooks whose program did not load, as far as libbpf has said; else the first that can go down. */
+/*
+ * The hooks whose program did not load, as far as libbpf has said; else the first that can go down.
+ */
 static bool blame(struct ladder *l, int rc)
 {
 	const char *name = libbpf_log_failed_program();
@@ -224,8 +226,8 @@ static int load_error(const struct ladder *l, int rc, struct err *e)
 }
 
 /* @return 1: loaded and attached, 0: a rung less, try again, < 0: no way */
-static int attempt(struct ladder *l, const void *elf, size_t size, ladder_prepare prepare, void *ctx,
-		   struct err *e)
+static int attempt(struct ladder *l, const void *elf, size_t size, ladder_prepare prepare,
+		   void *ctx, struct err *e)
 {
 	struct bpf_object_open_opts opts = {.sz = sizeof(opts), .object_name = l->probe};
 	struct bpf_program *prog;
@@ -302,7 +304,8 @@ int ladder_switch(struct ladder *l, const char *name, bool on, struct err *e)
 		hook_detach(h);
 		rc = on ? hook_attach(l, h) : 0;
 		if (rc)
-			return err_set(e, rc, "attach hook '%s' of probe '%s' again", name, l->probe);
+			return err_set(e, rc, "attach hook '%s' of probe '%s' again", name,
+				       l->probe);
 	}
 	return 0;
 }

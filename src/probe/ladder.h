@@ -13,7 +13,8 @@
 /** One way to serve a hook: programs that are attached together. A program whose target this kernel
  * does not have is left out; the rung is usable when one of them is left. */
 struct rung {
-	const char *name; /**< tp_btf, raw_tp, fexit, kprobe, iter, cgroup: tells how it is tested */
+	/** tp_btf, raw_tp, fexit, kprobe, iter, cgroup: tells how it is tested */
+	const char *name;
 	const char *progs[LADDER_PROGS]; /**< NULL-terminated when shorter */
 };
 
@@ -22,7 +23,8 @@ struct hook_def {
 	const char *missing; /**< what is unknown without it */
 	bool needed;	     /**< the probe is useless without it */
 	struct rung rungs[LADDER_RUNGS]; /**< best first; an empty name ends the list */
-	const char *iterated; /**< map whose elements an iterator goes through; NULL: not those of a map */
+	/** map whose elements an iterator goes through; NULL: not those of a map */
+	const char *iterated;
 };
 
 struct ladder_hook {
@@ -80,7 +82,8 @@ int ladder_ring(const struct ladder *l, const char *map, ring_buffer_sample_fn c
 struct ladder_records {
 	size_t bytes; /**< of a record, of the smallest one when they are `sized` */
 	bool sized;   /**< a record begins with its size, as uint32_t */
-	int (*cb)(void *ctx, const void *record); /**< 0: go on; else that ends it and is returned */
+	/** 0: go on; else that ends it and is returned */
+	int (*cb)(void *ctx, const void *record);
 	void *ctx;
 };
 
@@ -122,6 +125,8 @@ int swap_map_init(struct swap_map *m, const struct ladder *l, const char *outer,
 		  const char *inner1, struct err *e);
 void swap_map_done(struct swap_map *m);
 
-/** Switch and hand every entry to @p cb; the drained map is empty afterwards, whatever cb returns. */
+/**
+ * Switch and hand every entry to @p cb; the drained map is empty afterwards, whatever cb returns.
+ */
 int swap_map_drain(struct swap_map *m, int (*cb)(void *ctx, const void *key, const void *value),
 		   void *ctx, struct err *e);

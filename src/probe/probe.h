@@ -6,8 +6,8 @@
 
 /*
  * What all probes share. A probe is one BPF object: it loads and fails alone, picks for each of its
- * hooks the best rung of a ladder that this kernel and these privileges allow, and yields facts to a
- * callback. Probes know nothing of the graph. They are not thread-safe: one thread uses them.
+ * hooks the best rung of a ladder that this kernel and these privileges allow, and yields facts to
+ * a callback. Probes know nothing of the graph. They are not thread-safe: one thread uses them.
  */
 
 struct probe_options {

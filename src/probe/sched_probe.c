@@ -324,13 +324,14 @@ static int entry_report(struct sched_probe *p, struct entry *en,
 	memcpy(s.comm, n->comm, TASK_COMM_BYTES);
 	s.cpus = p->out.v;
 	s.ncpus = p->out.n;
-	if (!s.run_ns && !s.runq_ns && !s.blocked_ns && !s.voluntary && !s.involuntary && !s.ncpus &&
-	    !(s.flags & SCHED_EXITED))
+	if (!s.run_ns && !s.runq_ns && !s.blocked_ns && !s.voluntary && !s.involuntary &&
+	    !s.ncpus && !(s.flags & SCHED_EXITED))
 		return 0;
 	return cb(ctx, &s);
 }
 
-const struct task_ident *sched_probe_find(const struct sched_probe *p, uint32_t tid, uint64_t start_ns)
+const struct task_ident *sched_probe_find(const struct sched_probe *p, uint32_t tid,
+					  uint64_t start_ns)
 {
 	uint32_t i = p->index.v[slot_of(p, tid, start_ns)];
 	const struct task_ident *id = i ? &p->entries.v[i - 1].now.id : NULL;
@@ -352,7 +353,8 @@ const struct task_ident *sched_probe_task(const struct sched_probe *p, uint32_t 
 }
 
 /* Waits that found no room in the map are waits of the thread nevertheless. */
-static int report_lost(struct entry *en, int (*cb)(void *ctx, const struct wait_sample *s), void *ctx)
+static int report_lost(struct entry *en, int (*cb)(void *ctx, const struct wait_sample *s),
+		       void *ctx)
 {
 	struct wait_sample s = {.task = en->now.id, .on = {.kind = WAIT_ON_LOST}};
 
@@ -524,7 +526,8 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	r->use_storage = p->storage;
 	r->switch_has_state = switch_has_state();
 	r->has_waking = strcmp(ladder_rung(l, "waking"), "none") != 0;
-	p->has_regs = cap_has("task_pt_regs") && !probe_refused(l->options, l->probe, "task_pt_regs");
+	p->has_regs = cap_has("task_pt_regs") &&
+		      !probe_refused(l->options, l->probe, "task_pt_regs");
 	r->use_regs = p->has_regs;
 	r->segments_per_cpu = p->segments;
 #ifdef __x86_64__
@@ -610,11 +613,12 @@ void sched_probe_health(struct sched_probe *p, struct probe_health *ret)
 	ladder_health(&p->ladder, ret);
 	if (!p->storage)
 		ret->notes[ret->nnotes++] =
-			"a thread that was on its CPU before the probe started and has not left it is "
+			"a thread that was on its CPU before the probe started and has not left it "
+			"is "
 			"not seen until it does; nor is one that has waited since before";
 	if (!p->has_regs)
 		ret->notes[ret->nnotes++] = "what a thread waits for is not known, only how long";
 	if (!p->has_irq)
-		ret->notes[ret->nnotes++] =
-			"who ends a wait is not known: the kernel does not say what is an interrupt";
+		ret->notes[ret->nnotes++] = "who ends a wait is not known: the kernel does not say "
+					    "what is an interrupt";
 }

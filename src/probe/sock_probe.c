@@ -138,7 +138,8 @@ int sock_probe_events(struct sock_probe *p, int (*cb)(void *ctx, const struct so
 
 int sock_probe_fd(const struct sock_probe *p)
 {
-	return strcmp(ladder_rung(&p->ladder, "state"), "none") ? ring_buffer__epoll_fd(p->ring) : -1;
+	return strcmp(ladder_rung(&p->ladder, "state"), "none") ? ring_buffer__epoll_fd(p->ring)
+								: -1;
 }
 
 void sock_probe_rest(struct sock_probe *p, struct sock_rest ret[SOCK_PROTO_N][2])
@@ -180,10 +181,14 @@ static void size_map(struct bpf_object *obj, const char *name, uint32_t n)
 
 static bool kprobes(const struct ladder *l)
 {
-	return !strcmp(ladder_rung(l, "send"), "kprobe") || !strcmp(ladder_rung(l, "recv"), "kprobe");
+	return !strcmp(ladder_rung(l, "send"), "kprobe") ||
+	       !strcmp(ladder_rung(l, "recv"), "kprobe");
 }
 
-/* Since v6.1 (fac8bd4ca6b9) elements can be made when needed, in any context: only then is room cheap. */
+/*
+ * Since v6.1 (fac8bd4ca6b9) elements can be made when needed, in any context: only then is room
+ * cheap.
+ */
 static void make_sparse(struct bpf_object *obj, const char *outer, const char *inner0,
 			const char *inner1)
 {
@@ -192,7 +197,8 @@ static void make_sparse(struct bpf_object *obj, const char *outer, const char *i
 
 	bpf_map__set_map_flags(model, BPF_F_NO_PREALLOC);
 	for (int i = 0; i < 2; i++)
-		bpf_map__set_map_flags(bpf_object__find_map_by_name(obj, names[i]), BPF_F_NO_PREALLOC);
+		bpf_map__set_map_flags(bpf_object__find_map_by_name(obj, names[i]),
+				       BPF_F_NO_PREALLOC);
 }
 
 /* Where sockets are told apart by address, not by cookie, all are in the map of messages. */
@@ -302,9 +308,9 @@ void sock_probe_health(struct sock_probe *p, struct probe_health *ret)
 	ladder_health(&p->ladder, ret);
 	if (tracepoint && strcmp(ladder_rung(&p->ladder, "splice"), "fexit"))
 		ret->notes[ret->nnotes++] =
-			"bytes received with TCP_ZEROCOPY_RECEIVE from a socket, and with splice(2) where "
-			"probe 'ipc' does not work, are not seen: a sender on this host has the count, one "
-			"on another host does not";
+			"bytes received with TCP_ZEROCOPY_RECEIVE from a socket, and with "
+			"splice(2) where probe 'ipc' does not work, are not seen: a sender on this "
+			"host has the count, one on another host does not";
 	if (!tracepoint)
 		ret->notes[ret->nnotes++] =
 			"sockets other than TCP, UDP and Unix are not seen on this kernel";

@@ -30,10 +30,11 @@ int sock_probe_open(struct sock_probe **ret, const struct probe_options *o, stru
 void sock_probe_close(struct sock_probe *p);
 
 /**
- * Report what moved since the last reading: exact differences, each transfer in exactly one reading.
- * A thread, a socket, a direction and a peer make one sample.
+ * Report what moved since the last reading: exact differences, each transfer in exactly one
+ * reading. A thread, a socket, a direction and a peer make one sample.
  *
- * @param cb return 0 to go on; anything else ends the reading (the rest of it is lost) and is returned
+ * @param cb return 0 to go on; anything else ends the reading (the rest of it is lost) and is
+ * returned
  * @return 0, -errno, or what @p cb returned
  */
 int sock_probe_read(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_sample *s),

@@ -73,9 +73,12 @@ static int drain(struct swap_map *m, int fd,
 
 	do {
 		n = want;
-		got = bpf_map_lookup_and_delete_batch(fd, in, m->next, m->keys, m->values, &n, NULL);
+		got = bpf_map_lookup_and_delete_batch(fd, in, m->next, m->keys, m->values, &n,
+						      NULL);
 		if (got && errno == ENOSPC && want < m->max_entries) {
-			/* One bucket holds more than fits: it is handed over whole or not at all. */
+			/*
+			 * One bucket holds more than fits: it is handed over whole or not at all.
+			 */
 			want = room = room * 2;
 			m->keys = mem_realloc(m->keys, room * m->key_size);
 			m->values = mem_realloc(m->values, room * m->value_size);

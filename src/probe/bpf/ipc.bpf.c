@@ -53,8 +53,8 @@ static __always_inline void on_data_call(const struct call *c, const bool fast)
 		break;
 	case IPC_CALL_VMSPLICE:
 		/* From memory into the write end, or out of the read end into memory. */
-		through_fd(c->arg[0], fd_mode(c->arg[0]) & FMODE_WRITE ? IPC_WRITE : IPC_READ, c->ret,
-			   ACCEPT_DATA, fast);
+		through_fd(c->arg[0], fd_mode(c->arg[0]) & FMODE_WRITE ? IPC_WRITE : IPC_READ,
+			   c->ret, ACCEPT_DATA, fast);
 		break;
 	case IPC_CALL_SPLICE:
 		through_fd(c->arg[0], IPC_READ, c->ret, ACCEPT_SPLICED, fast);

@@ -4,12 +4,13 @@
 
 #define IPC_NAME_BYTES 48
 #define IPC_CALLS      512 /* system call numbers that the table covers */
-#define IPC_FDS	       253 /* descriptors of one message, as the kernel allows: SCM_MAX_FD */
-#define IPC_SEMBUFS    512 /* operations of one semop(2); the kernel takes 500 unless told: SEMOPM */
+#define IPC_FDS	       253 /* descriptors of one message: SCM_MAX_FD */
+#define IPC_SEMBUFS    512 /* operations of one semop(2); the kernel takes 500: SEMOPM */
 
 /**
- * What is done with a system call that returned; 0: nothing. User space fills a table of them by system
- * call number: for 64-bit programs in the low byte, for 32-bit ones (other numbers) in the high byte.
+ * What is done with a system call that returned; 0: nothing. User space fills a table of them by
+ * system call number: for 64-bit programs in the low byte, for 32-bit ones (other numbers) in the
+ * high byte.
  */
 enum ipc_call {
 	IPC_CALL_NONE = 0,
@@ -39,7 +40,8 @@ enum ipc_call {
 
 /** Arguments of tracepoint io_uring_complete. */
 enum ipc_uring_form {
-	URING_UNKNOWN = 0, /**< none that this program knows, or without the request: before v5.18 */
+	/** none that this program knows, or without the request: before v5.18 */
+	URING_UNKNOWN = 0,
 	URING_RES,	   /**< ring, request, user data, result, …: since v5.18 (cd99a5c1a6cc) */
 	URING_CQE,	   /**< ring, request, completion: since v6.14 (07754bfd9aee) */
 };
@@ -62,7 +64,8 @@ enum ipc_kind {
 
 enum ipc_dir {
 	IPC_WRITE = 0,	   /**< the thread puts something in; semaphores: operations that add */
-	IPC_READ = 1,	   /**< the thread takes something out; semaphores: operations that subtract */
+	/** the thread takes something out; semaphores: operations that subtract */
+	IPC_READ = 1,
 	IPC_ZERO_WAIT = 2, /**< semaphores: operations that wait for zero */
 	IPC_DIRS,
 };
@@ -76,9 +79,9 @@ enum ipc_flag {
  * Who moved something through what.
  *
  * IPC_MEMORY: space is the process (thread group) whose memory it is, id the start of that process;
- * with IPC_TARGET_PID id is its pid in the pid namespace `space` (inode number). IPC_READ: the thread
- * read that memory. IPC_EVENTFD: numbers are used again; the generation tells apart those that were
- * made while calls were watched, 0: earlier.
+ * with IPC_TARGET_PID id is its pid in the pid namespace `space` (inode number). IPC_READ: the
+ * thread read that memory. IPC_EVENTFD: numbers are used again; the generation tells apart those
+ * that were made while calls were watched, 0: earlier.
  */
 struct ipc_key {
 	__u64 start_ns;

@@ -52,7 +52,10 @@ struct {
 	__type(value, struct rest);
 } rests SEC(".maps");
 
-/* Processes that are recorded, when not all of them are: user space says so, some time after a fork. */
+/*
+ * Processes that are recorded, when not all of them are: user space says so, some time after a
+ * fork.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -175,9 +178,13 @@ static __always_inline void moved_add(const struct moving *m, const bool fast)
 	health_count(HEALTH_EMITTED);
 	if (k.kind == IPC_FILE) {
 		map = bpf_map_lookup_elem(&files, &zero);
-		if (map && (moved_count(map, &k, m) || (may_have_entry() && !moved_new(map, &k, m))))
+		if (map &&
+		    (moved_count(map, &k, m) || (may_have_entry() && !moved_new(map, &k, m))))
 			return;
-		/* All further files of this thread together: they are few entries, so these find room. */
+		/*
+		 * All further files of this thread together: they are few entries, so these find
+		 * room.
+		 */
 		k.id = 0;
 		k.space = 0;
 		k.flags |= IPC_FOLDED;
@@ -188,7 +195,8 @@ static __always_inline void moved_add(const struct moving *m, const bool fast)
 }
 
 #define BIT(kind)      (1u << (kind))
-#define ACCEPT_DATA    (BIT(IPC_PIPE) | BIT(IPC_FIFO) | BIT(IPC_EVENTFD) | BIT(IPC_FILE) | BIT(IPC_BLOCK))
+#define ACCEPT_DATA                                                                                \
+	(BIT(IPC_PIPE) | BIT(IPC_FIFO) | BIT(IPC_EVENTFD) | BIT(IPC_FILE) | BIT(IPC_BLOCK))
 #define ACCEPT_SPLICED (ACCEPT_DATA | BIT(IPC_SOCKET))
 #define ACCEPT_QUEUE   BIT(IPC_POSIX_QUEUE)
 

@@ -2,7 +2,8 @@
 
 /*
  * From a descriptor of the current task to what it stands for. @fast says that pointers may be
- * followed with plain loads: the kernel has bpf_rdonly_cast(); else each member costs a helper call.
+ * followed with plain loads: the kernel has bpf_rdonly_cast(); else each member costs a helper
+ * call.
  */
 
 #include "compat.bpf.h"
@@ -37,7 +38,8 @@ extern void *bpf_rdonly_cast(void *obj, u32 btf_id) __ksym __weak;
 
 #define F_READ(fast, p, m) ((fast) ? (p)->m : BPF_CORE_READ(p, m))
 #define F_CAST(fast, p, type)                                                                      \
-	((fast) ? (struct type *)bpf_rdonly_cast((void *)(p), bpf_core_type_id_kernel(struct type)) \
+	((fast) ? (struct type *)bpf_rdonly_cast((void *)(p),                                      \
+						 bpf_core_type_id_kernel(struct type))             \
 		: (struct type *)(p))
 
 #define FMODE_WRITE 2 /* linux/fs.h */
@@ -48,7 +50,9 @@ struct ipc_object {
 	u32 kind;
 };
 
-/* NULL when the descriptor is not open. Another thread may have closed it meanwhile: not seen then. */
+/*
+ * NULL when the descriptor is not open. Another thread may have closed it meanwhile: not seen then.
+ */
 static __always_inline struct file *file_of_fd(u32 fd, const bool fast)
 {
 	struct task_struct___files *t;
@@ -134,7 +138,10 @@ static __always_inline bool is_eventfd(struct file *file, const bool fast)
 	return head == EVENTFD_NAME;
 }
 
-/* A regular file, or what has no file type; anonymous inodes are "regular" since v6.16 (cfd86ef7e8e7). */
+/*
+ * A regular file, or what has no file type; anonymous inodes are "regular" since v6.16
+ * (cfd86ef7e8e7).
+ */
 static __always_inline void regular_object(struct ipc_object *o, struct file *file,
 					   struct inode *inode, const bool fast)
 {

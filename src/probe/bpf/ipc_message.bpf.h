@@ -1,6 +1,8 @@
 #pragma once
 
-/* Messages, semaphores and copies of memory: what is named by an identifier, not by a descriptor. */
+/*
+ * Messages, semaphores and copies of memory: what is named by an identifier, not by a descriptor.
+ */
 
 #include "ipc_count.bpf.h"
 
@@ -14,7 +16,9 @@ struct sembuf {
 	short flags;
 };
 
-/* Counters in a map are unknown to the verifier, which then need not follow each of their values. */
+/*
+ * Counters in a map are unknown to the verifier, which then need not follow each of their values.
+ */
 struct semop {
 	u64 by_dir[IPC_DIRS];
 	struct sembuf v[IPC_SEMBUFS];
@@ -27,12 +31,16 @@ struct {
 	__type(value, struct semop);
 } semops SEC(".maps");
 
-/* By pid as the caller sees it, since v6.14 (6fab1be5e9aa); by pid of the host, since v6.2 (3f0e6f2b41d3). */
+/*
+ * By pid as the caller sees it, since v6.14 (6fab1be5e9aa); by pid of the host, since v6.2
+ * (3f0e6f2b41d3).
+ */
 extern struct task_struct *bpf_task_from_vpid(s32 pid) __ksym __weak;
 extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;
 extern void bpf_task_release(struct task_struct *t) __ksym __weak;
 
-static __always_inline void on_sysv(u32 kind, u32 id, u32 dir, u64 bytes, u64 calls, const bool fast)
+static __always_inline void on_sysv(u32 kind, u32 id, u32 dir, u64 bytes, u64 calls,
+				    const bool fast)
 {
 	struct task_struct___files *t = (void *)bpf_get_current_task();
 	struct moving m = {.bytes = bytes, .calls = calls, .fd = -1, .dir = dir};

@@ -1,6 +1,9 @@
 #pragma once
 
-/* Descriptors that go from process to process: with messages over Unix sockets, or by pidfd_getfd(2). */
+/*
+ * Descriptors that go from process to process: with messages over Unix sockets, or by
+ * pidfd_getfd(2).
+ */
 
 #include "ipc_count.bpf.h"
 

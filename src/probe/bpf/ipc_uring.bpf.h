@@ -23,7 +23,8 @@ const volatile __u32 uring_form = URING_UNKNOWN;
 
 __u64 fixed_splices = 0; /* input by a number of the ring's own table */
 
-static __always_inline void on_uring_splice(struct io_kiocb *req, struct file *file, u32 op, u64 bytes)
+static __always_inline void on_uring_splice(struct io_kiocb *req, struct file *file, u32 op,
+					    u64 bytes)
 {
 	struct io_splice *sp = (void *)req;
 

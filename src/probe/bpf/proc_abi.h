@@ -17,7 +17,8 @@ struct proc_event {
 	__u32 size;	     /**< bytes of this record; `cmdline` is cut to what there is */
 	__u64 time_ns;	     /**< CLOCK_BOOTTIME */
 	struct task_ident task;
-	struct task_ident parent; /**< fork: who forked, as a thread; else its real parent process */
+	/** fork: who forked, as a thread; else its real parent process */
+	struct task_ident parent;
 	__s32 exit_code;     /**< exit: as in wait(2): status << 8 | signal */
 	__u32 cmdline_bytes; /**< exec: length of `cmdline`, arguments are NUL-separated */
 	__u32 flags;	     /**< PROC_… of enum proc_task_flag */
@@ -103,7 +104,8 @@ struct proc_map {
 	__u64 ino;	     /**< System V segments: their id */
 	__u64 size_bytes;    /**< of the file */
 	__u64 blocks;	     /**< of 512 bytes that the file occupies */
-	__u64 cached_pages;  /**< of the file that are in memory; 0 for huge pages of some kernels */
+	/** of the file that are in memory; 0 for huge pages of some kernels */
+	__u64 cached_pages;
 	__u32 dev;	     /**< device of the file system: major << 20 | minor */
 	__u32 rdev;	     /**< char and block devices: the same coding */
 	__u32 magic;	     /**< type of the file system, as in statfs(2) */

@@ -29,7 +29,8 @@ struct sched_state {
 	u64 reported;	   /* value of changes at the last reading */
 	u32 dead;
 	u32 early;  /* woken while still on its CPU */
-	u32 unseen; /* older than the probe, and what it has done since the start is not known yet */
+	/* older than the probe, and what it has done since the start is not known yet */
+	u32 unseen;
 	u32 pad;
 	struct waker by; /* of the wake-up that is under way */
 };
@@ -134,7 +135,10 @@ static __always_inline struct sched_state *state_by_tid(struct task_struct *t)
 
 	if (s && s->t.id.start_ns == BPF_CORE_READ(t, start_boottime))
 		return s;
-	/* In place: another CPU may hold the old element, which an update would give to another key. */
+	/*
+	 * In place: another CPU may hold the old element, which an update would give to another
+	 * key.
+	 */
 	if (s) {
 		*s = no_state;
 	} else {
@@ -230,8 +234,8 @@ static __always_inline void segment_keep(struct sched_state *s, struct cpu_slot 
 }
 
 /* A wait is over: it ended at @wake. */
-static __always_inline void wait_end(struct sched_state *s, struct cpu_slot *slot, u32 cpu, u64 wake,
-				     u64 now)
+static __always_inline void wait_end(struct sched_state *s, struct cpu_slot *slot, u32 cpu,
+				     u64 wake, u64 now)
 {
 	u64 ns = elapsed(s->out_ns, wake);
 	struct wait_sum *sum = &s->t.sum;
@@ -366,7 +370,8 @@ static __noinline int state_in(struct sched_state *s, struct cpu_slot *slot, u64
 
 /*
  * There are threads at whose switch-out no program runs: it is missing, and so is the switch-in of
- * whoever comes next. That one has the CPU since the other came there, or since it could run at all.
+ * whoever comes next. That one has the CPU since the other came there, or since it could run at
+ * all.
  */
 static __always_inline void missed_in(struct sched_state *s, struct cpu_slot *slot, u64 cpu_since,
 				      u32 cpu)
@@ -429,7 +434,8 @@ static __always_inline void switch_out(struct task_struct *t, struct cpu_slot *s
 		state_emit_exit(s, t, now);
 }
 
-static __always_inline void switch_in(struct task_struct *t, struct cpu_slot *slot, u64 now, u32 cpu)
+static __always_inline void switch_in(struct task_struct *t, struct cpu_slot *slot, u64 now,
+				      u32 cpu)
 {
 	struct sched_state *s = state_of(t);
 

@@ -26,7 +26,8 @@ struct sched_totals {
 	__u32 flags;	   /**< SCHED_… */
 	char comm[TASK_COMM_BYTES];
 	__u64 since_ns;	   /**< CLOCK_MONOTONIC: seen from then on */
-	__u64 observed_ns; /**< from since_ns to this reading, or to its end: run + runq + blocked */
+	/** from since_ns to this reading, or to its end: run + runq + blocked */
+	__u64 observed_ns;
 	__u64 blocked_ns;  /**< neither running nor runnable, a wait that still goes on included */
 	__u64 lost_ns;	   /**< the part of finished waits that found no room in the map, */
 	__u64 lost_waits;  /**< and how many those were */

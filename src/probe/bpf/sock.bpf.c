@@ -145,10 +145,11 @@ static __always_inline void flow_new(struct sock_value *v, u64 sk_id, const stru
 }
 
 /*
- * The clock costs as much as all the rest, and the state of the connection more: once a tick, and once
- * in 16 ticks, is enough.
+ * The clock costs as much as all the rest, and the state of the connection more: once a tick, and
+ * once in 16 ticks, is enough.
  */
-static __always_inline void flow_refresh(struct sock_value *v, const struct moved *m, const bool raw)
+static __always_inline void flow_refresh(struct sock_value *v, const struct moved *m,
+					 const bool raw)
 {
 	u64 tick = bpf_jiffies64(), changed = tick ^ v->tick;
 
@@ -160,7 +161,9 @@ static __always_inline void flow_refresh(struct sock_value *v, const struct move
 		sock_tcp_read(&v->tcp, m->sk, raw);
 }
 
-/* A function of its own, so that those that find their flow need not clear the room for a new one. */
+/*
+ * A function of its own, so that those that find their flow need not clear the room for a new one.
+ */
 static __noinline int flow_begin(void *map, const void *key, u64 sk_id, const struct moved *m,
 				 const bool raw)
 {
@@ -263,7 +266,8 @@ static __always_inline int on_moved(struct sock *sk, s32 ret, u32 flags, enum so
 	m.proto = sock_proto_of(sk, raw);
 	if (m.proto == SOCK_PROTO_OTHER)
 		return 0;
-	is_data = counts(m.proto, ret) && !(dir == SOCK_RECEIVED && flags & (MSG_PEEK | MSG_ERRQUEUE));
+	is_data = counts(m.proto, ret) &&
+		  !(dir == SOCK_RECEIVED && flags & (MSG_PEEK | MSG_ERRQUEUE));
 	if (is_stream(m.proto, raw)) {
 		if (is_data)
 			stream_add(&m);
@@ -293,7 +297,9 @@ int recv_btf(u64 *ctx)
 	return on_moved((void *)ctx[0], ctx[1], ctx[2], SOCK_RECEIVED, false);
 }
 
-/* fexit: the return value follows the arguments. Functions of inet take a sock, of unix a socket. */
+/*
+ * fexit: the return value follows the arguments. Functions of inet take a sock, of unix a socket.
+ */
 #define FEXIT_SK(fn, ret_arg, dir)                                                                 \
 	SEC("fexit/" #fn)                                                                          \
 	int fn##_fexit(u64 *ctx)                                                                   \
@@ -346,7 +352,9 @@ FEXIT_SPLICE(unix_stream_splice_read)
 FEXIT_SOCKET(unix_seqpacket_sendmsg, 3, 0, SOCK_SENT)
 FEXIT_SOCKET(unix_seqpacket_recvmsg, 4, ctx[3], SOCK_RECEIVED)
 
-/* The functions of seqpacket call these, inlined or not: what is not a datagram is counted there. */
+/*
+ * The functions of seqpacket call these, inlined or not: what is not a datagram is counted there.
+ */
 SEC("fexit/unix_dgram_sendmsg")
 int unix_dgram_sendmsg_fexit(u64 *ctx)
 {

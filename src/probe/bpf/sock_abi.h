@@ -4,7 +4,9 @@
 
 enum sock_dir { SOCK_SENT = 0, SOCK_RECEIVED = 1 };
 
-/** What the bytes travel on; 0 is none of these (netlink, packet, vsock …): never counted as flow. */
+/**
+ * What the bytes travel on; 0 is none of these (netlink, packet, vsock …): never counted as flow.
+ */
 enum sock_proto {
 	SOCK_PROTO_OTHER = 0,
 	SOCK_PROTO_TCP = 1,
@@ -19,11 +21,14 @@ enum sock_proto {
 enum sock_flag {
 	SOCK_ID_IS_ADDRESS = 1 << 0, /**< sk_id is the kernel's address, not the socket cookie */
 	SOCK_PEER_UNKNOWN = 1 << 1,  /**< the other end of these messages could not be learned */
-	SOCK_PEER_MESSAGE = 1 << 2,  /**< the peer was named by the message, not by the connection */
+	/** the peer was named by the message, not by the connection */
+	SOCK_PEER_MESSAGE = 1 << 2,
 	SOCK_LISTENING = 1 << 3,
-	SOCK_V4_MAPPED = 1 << 4,     /**< an AF_INET6 socket that talks IPv4; `family` says AF_INET */
+	/** an AF_INET6 socket that talks IPv4; `family` says AF_INET */
+	SOCK_V4_MAPPED = 1 << 4,
 	SOCK_CONNECTED = 1 << 5,
-	SOCK_ABSTRACT = 1 << 6,	     /**< unix: `path` is an abstract name (without its leading NUL) */
+	/** unix: `path` is an abstract name (without its leading NUL) */
+	SOCK_ABSTRACT = 1 << 6,
 	SOCK_PEER_ID_ADDRESS = 1 << 7, /**< as SOCK_ID_IS_ADDRESS, of peer_id */
 };
 
@@ -72,8 +77,8 @@ struct sock_facts {
 };
 
 /**
- * Who moved bytes through which connection, in which direction: for the sockets that keep their peer,
- * and are told apart by their cookies. Short, because it is looked up for every message.
+ * Who moved bytes through which connection, in which direction: for the sockets that keep their
+ * peer, and are told apart by their cookies. Short, because it is looked up for every message.
  */
 struct stream_key {
 	__u64 sk_id;

@@ -1,9 +1,9 @@
 #pragma once
 
 /*
- * The rung below fexit, for kernels without BPF trampolines (arm64 before v6.0): what entry and return
- * of a function know is joined by thread and function. Included by sock.bpf.c once on_moved() and
- * on_unix_ready() are known.
+ * The rung below fexit, for kernels without BPF trampolines (arm64 before v6.0): what entry and
+ * return of a function know is joined by thread and function. Included by sock.bpf.c once
+ * on_moved() and on_unix_ready() are known.
  */
 
 #include <linux/ptrace.h>
@@ -45,8 +45,8 @@ static __always_inline int call_begin(enum call_id id, struct sock *sk, u32 flag
 	struct call c = {.sk = sk, .flags = flags};
 
 	/*
-	 * Still there: its return was not reported. A kretprobe follows max(10, 2 * CPUs) calls at a
-	 * time, and threads that block in one use them up.
+	 * Still there: its return was not reported. A kretprobe follows max(10, 2 * CPUs) calls at
+	 * a time, and threads that block in one use them up.
 	 */
 	if (bpf_map_lookup_elem(&calls, &key))
 		health_count(HEALTH_READ_FAULT);

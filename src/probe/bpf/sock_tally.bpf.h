@@ -79,7 +79,8 @@ static __always_inline bool tally_add(const struct moved *m)
 	if (!t)
 		return false;
 	s = m->dir == SOCK_SENT ? &t->sent : &t->received;
-	if (s->owner.tid != (u32)bpf_get_current_pid_tgid() || s->owner.start_ns != current_start_ns()) {
+	if (s->owner.tid != (u32)bpf_get_current_pid_tgid() ||
+	    s->owner.start_ns != current_start_ns()) {
 		if (s->owner.tid || t->closed || !side_claim(s, sock_id(m->sk, false), m->dir))
 			return false;
 	}
@@ -95,8 +96,8 @@ static __always_inline bool tally_add(const struct moved *m)
 }
 
 /* What was added since the last reading; @p v is zeroed. */
-static __always_inline void side_value(struct sock_value *v, const struct sock_side *s, struct sock *sk,
-				       u64 bytes, u64 msgs)
+static __always_inline void side_value(struct sock_value *v, const struct sock_side *s,
+				       struct sock *sk, u64 bytes, u64 msgs)
 {
 	v->bytes = bytes - s->read_bytes;
 	v->msgs = msgs - s->read_msgs;
