@@ -96,3 +96,38 @@ double numa_rate(const struct graph *g, const struct node *n, int field)
 		return -1;
 	return (double)field_get(&n->type->fields[field], n->data).u64 * 1e9 / (double)g->meta.window_ns;
 }
+
+static double ratio(const struct node *n, int part, int whole)
+{
+	const struct field *f = n->type->fields;
+
+	if (!(n->measured >> part & 1) || !(n->measured >> whole & 1) || !field_get(&f[whole], n->data).u64)
+		return -1;
+	return (double)field_get(&f[part], n->data).u64 / (double)field_get(&f[whole], n->data).u64;
+}
+
+void numa_counters_of(struct graph *g, const struct node *n, struct numa_counters *ret)
+{
+	static const struct {
+		const struct type *type;
+		const char *name;
+	} kinds[5] = {{&ddr_bandwidth_type, "memory"}, {&hha_bandwidth_type, "home agent"},
+		      {&hccs_bandwidth_type, "interconnect"}, {&l3c_bandwidth_type, "L3 cache"},
+		      {&pa_bandwidth_type, "links"}};
+	struct edge_list out = graph_out(g, n->index);
+	double miss = ratio(n, numa_f_llc_misses, numa_f_llc_references);
+
+	memset(ret, 0, sizeof(*ret));
+	ret->ipc = ratio(n, numa_f_instructions, numa_f_cycles);
+	ret->llc_miss_pct = miss < 0 ? -1 : miss * 100;
+	for (size_t k = 0; k < 5; k++) {
+		ret->rate_names[k] = kinds[k].name;
+		for (size_t i = 0; i < out.n; i++) {
+			const struct edge *d = g->edges.v[out.v[i]];
+
+			/* They have one field each, the same. */
+			if (d->type == kinds[k].type && d->measured & 1)
+				ret->rates[k] = field_get(&d->type->fields[0], d->data).str;
+		}
+	}
+}

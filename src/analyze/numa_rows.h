@@ -28,3 +28,13 @@ void numa_rows_done(struct numa_rows *r);
 
 /** A counter of a NUMA node a second, or -1 when it is not known. */
 double numa_rate(const struct graph *g, const struct node *n, int field);
+
+/** What the counters of a node say; -1 and NULL: not counted. */
+struct numa_counters {
+	double ipc;	     /**< instructions for each cycle */
+	double llc_miss_pct; /**< misses of the last level of cache that was counted, of its references */
+	const char *rates[5]; /**< JSON objects: memory, home agent, interconnect, L3, links */
+	const char *rate_names[5];
+};
+
+void numa_counters_of(struct graph *g, const struct node *n, struct numa_counters *ret);

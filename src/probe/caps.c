@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -173,9 +174,35 @@ static int probe_pmu(char *why, size_t size)
 				       .size = sizeof(attr),
 				       .config = PERF_COUNT_HW_CPU_CYCLES};
 	CLEANUP_CLOSE int fd =
-		(int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+		(int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 
-	return fd < 0 ? because(why, size, "perf_event_open of CPU cycles", errno) : 1;
+	return fd < 0 ? because(why, size, "not available: perf_event_open of CPU cycles", errno) : 1;
+}
+
+/* Whether any of the patterns, which end in NULL, is there in the folder of PMUs. */
+static int has_pmu(const char *const patterns[], char *why, size_t size)
+{
+	char path[128];
+	glob_t found;
+
+	for (size_t i = 0; patterns[i]; i++) {
+		int rc;
+
+		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s", patterns[i]);
+		rc = glob(path, 0, NULL, &found);
+		globfree(&found);
+		if (!rc)
+			return 1;
+	}
+	snprintf(why, size, "not available: no %s and the like in /sys/bus/event_source/devices", patterns[0]);
+	return 0;
+}
+
+static int probe_uncore(char *why, size_t size)
+{
+	static const char *const patterns[] = {"hisi_sccl*", "hisi_sicl*", "uncore_imc*", "uncore_upi*", "amd_umc*", NULL};
+
+	return has_pmu(patterns, why, size);
 }
 
 static int probe_bpf_stats(char *why, size_t size)
@@ -242,8 +269,11 @@ const struct cap caps[] = {
 	{"cgroup_sock_addr", "the peer of unconnected UDP messages",
 	 "peers of unconnected UDP sockets are unknown",
 	 "mount -t cgroup2 none /sys/fs/cgroup/unified", probe_cgroup_sock_addr},
-	{"pmu", "cycles, instructions and cache misses of threads", "no hardware counters",
+	{"pmu", "cycles, instructions and cache misses of each NUMA node", "no hardware counters",
 	 "a machine, or a virtual machine with a PMU (QEMU: -cpu host,pmu=on)", probe_pmu},
+	{"uncore", "memory bandwidth and links of each NUMA node", "no bandwidth of memory and links",
+	 "a machine, not a virtual one, with the driver of its uncore PMU (hisi_uncore_pmu, intel_uncore, amd_uncore)",
+	 probe_uncore},
 	{"bpf_stats", "run time of the probes themselves", "the cost of the probes is not shown",
 	 "sysctl kernel.bpf_stats_enabled=1", probe_bpf_stats},
 	{"kptr", "names of kernel functions in stacks", "kernel stacks show numbers",

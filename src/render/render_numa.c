@@ -16,6 +16,21 @@ static void add_rate(struct strbuf *b, const char *name, double per_s)
 		strbuf_addf(b, ", %s %.0f/s", name, per_s);
 }
 
+/* Instructions for each cycle, and misses of the last level, where they were counted. */
+static void add_counters(struct graph *g, struct strbuf *b, const struct node *n)
+{
+	struct numa_counters c;
+
+	numa_counters_of(g, n, &c);
+	if (c.ipc >= 0)
+		strbuf_addf(b, ", %.2f instructions a cycle", c.ipc);
+	if (c.llc_miss_pct >= 0)
+		strbuf_addf(b, ", %.1f %% of last-level cache references missed", c.llc_miss_pct);
+	for (size_t i = 0; i < sizeof(c.rates) / sizeof(c.rates[0]); i++)
+		if (c.rates[i])
+			strbuf_addf(b, "\n    %s %s", c.rate_names[i], c.rates[i]);
+}
+
 static void add_machine_node(struct graph *g, struct strbuf *b, const struct node *n)
 {
 	strbuf_addf(b, "  node %" PRIu64 ": ", GET(numa, n, numa_id));
@@ -37,6 +52,7 @@ static void add_machine_node(struct graph *g, struct strbuf *b, const struct nod
 	add_rate(b, "pages for its CPUs", numa_rate(g, n, numa_f_local_pages));
 	add_rate(b, "for CPUs of other nodes", numa_rate(g, n, numa_f_other_pages));
 	add_rate(b, "wanted here but given elsewhere", numa_rate(g, n, numa_f_foreign_pages));
+	add_counters(g, b, n);
 	strbuf_addc(b, '\n');
 }
 
