@@ -1,10 +1,86 @@
 /* witty-profiler doctor: what this host allows, what its absence costs, how to get it. */
 #include <getopt.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "accel_worker.h"
 #include "caps.h"
+#include "clock.h"
 #include "json.h"
 #include "verb.h"
+
+/* A driver that takes longer hangs. */
+#define DEVICE_NS (8 * NS_PER_SEC)
+
+/* One source of accelerators, asked now. */
+struct device_row {
+	const struct accel_source *source;
+	struct accel_head head;
+	size_t devices;
+};
+
+static void ask_devices(struct device_row rows[ACCEL_SOURCES])
+{
+	struct accel_worker *workers[ACCEL_SOURCES];
+
+	for (size_t i = 0; i < ACCEL_SOURCES; i++)
+		workers[i] = accel_worker_new(accel_sources[i], DEVICE_NS);
+	for (size_t i = 0; i < ACCEL_SOURCES; i++) {
+		const struct accel_report *r = accel_worker_take(workers[i], DEVICE_NS + NS_PER_SEC);
+
+		rows[i] = (struct device_row){.source = accel_sources[i], .head = *accel_worker_head(workers[i])};
+		rows[i].devices = r ? r->devices.n : 0;
+		accel_worker_free(workers[i]);
+	}
+}
+
+static bool has_devices(const struct device_row *r)
+{
+	return (r->head.state == ACCEL_OK || r->head.state == ACCEL_REDUCED) && r->devices;
+}
+
+static void add_device_text(struct strbuf *b)
+{
+	struct device_row rows[ACCEL_SOURCES];
+
+	ask_devices(rows);
+	for (size_t i = 0; i < ACCEL_SOURCES; i++) {
+		const struct device_row *r = &rows[i];
+		char name[64];
+
+		snprintf(name, sizeof(name), "device_%s", r->source->name);
+		strbuf_addf(b, "%-3s %-18s %s\n", has_devices(r) ? "yes" : "no", name, r->source->gives);
+		if (has_devices(r))
+			strbuf_addf(b, "    %zu devices, by %s\n", r->devices, r->head.rung);
+		if (r->head.why[0])
+			strbuf_addf(b, "    reason: %s\n", r->head.why);
+		if (!has_devices(r))
+			strbuf_addf(b, "    costs:  such devices are not in the recording\n    get it: %s\n",
+				    r->source->how);
+	}
+}
+
+static void add_device_json(struct json_writer *w)
+{
+	struct device_row rows[ACCEL_SOURCES];
+
+	ask_devices(rows);
+	for (size_t i = 0; i < ACCEL_SOURCES; i++) {
+		const struct device_row *r = &rows[i];
+		char name[64];
+
+		snprintf(name, sizeof(name), "device_%s", r->source->name);
+		json_write_object(w);
+		json_key_str(w, "name", name);
+		json_write_key(w, "present");
+		json_write_bool(w, has_devices(r));
+		json_key_str(w, "gives", r->source->gives);
+		json_key_str(w, "reason", r->head.why[0] ? r->head.why : NULL);
+		json_key_str(w, "cost_of_absence", "such devices are not in the recording");
+		json_key_str(w, "how_to_get", r->source->how);
+		json_write_object_end(w);
+	}
+}
 
 static void add_text(struct strbuf *b)
 {
@@ -19,6 +95,7 @@ static void add_text(struct strbuf *b)
 			strbuf_addf(b, "    reason: %s\n", why);
 		strbuf_addf(b, "    costs:  %s\n    get it: %s\n", caps[i].cost, caps[i].how);
 	}
+	add_device_text(b);
 }
 
 static void add_json(struct strbuf *b)
@@ -47,6 +124,7 @@ static void add_json(struct strbuf *b)
 		json_write_str(&w, caps[i].how);
 		json_write_object_end(&w);
 	}
+	add_device_json(&w);
 	json_write_array_end(&w);
 	json_writer_finish(&w, &e);
 	strbuf_addc(b, '\n');

@@ -14,15 +14,13 @@
 /* To look for open files costs a look at every file of every process. */
 #define HOLDERS_EVERY_NS (10 * NS_PER_SEC)
 
-static const struct accel_source *const sources[] = {&accel_nvidia, &accel_ascend};
-
 struct devices *devices_new(void)
 {
 	struct devices *d = mem_alloc(sizeof(*d));
 	struct err e;
 
-	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
-		vec_push(&d->workers, accel_worker_new(sources[i], DEADLINE_NS));
+	for (size_t i = 0; i < ACCEL_SOURCES; i++)
+		vec_push(&d->workers, accel_worker_new(accel_sources[i], DEADLINE_NS));
 	if (sysroot_open("/", &d->root, &e) < 0)
 		d->root.fd = -1;
 	return d;

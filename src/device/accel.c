@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct accel_source *const accel_sources[ACCEL_SOURCES] = {&accel_nvidia, &accel_ascend, &accel_drm};
+
 void accel_report_done(struct accel_report *r)
 {
 	vec_done(&r->devices);

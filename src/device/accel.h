@@ -115,5 +115,10 @@ struct accel_source {
 	void (*read)(void **state, bool no_library, struct accel_report *ret);
 };
 
+/** All of them, in the order of their status rows. */
+#define ACCEL_SOURCES 3
+extern const struct accel_source *const accel_sources[ACCEL_SOURCES];
+
 extern const struct accel_source accel_ascend;
+extern const struct accel_source accel_drm;
 extern const struct accel_source accel_nvidia;

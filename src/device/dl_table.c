@@ -8,16 +8,20 @@ bool dl_table_load(void *table, const char *const *libraries, const struct dl_fu
 		   struct accel_report *r)
 {
 	void *lib = NULL;
-	const char *name = NULL;
+	const char *name = NULL, *why;
 
+	/* The first name is the one that people know: of the others nothing is said. */
 	for (; !lib && *libraries; libraries++) {
 		name = *libraries;
 		lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+		why = lib ? NULL : dlerror();
+		if (!lib && !r->head.why[0])
+			accel_state(r, ACCEL_ABSENT, "%.300s", why ?: name);
 	}
-	if (!lib) {
-		accel_state(r, ACCEL_ABSENT, "%.300s", dlerror());
+	if (!lib)
 		return false;
-	}
+	r->head.why[0] = '\0';
+	r->head.state = ACCEL_OK;
 	for (size_t i = 0; i < n; i++) {
 		void *f = dlsym(lib, functions[i].name);
 

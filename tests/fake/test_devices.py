@@ -429,8 +429,24 @@ def npu_smi_no_hbm(case):
     equal(access["memory_bytes"], 97 * MIB, "memory of the process")
 
 
+def rocm(case):
+    case.library("librocm_smi64.so")
+    pid, _ = case.holder(["/dev/kfd"])
+    case.scenario("FAKE_ROCM", f"devices 3\nprocess 1 {pid} 2048\n")
+    r = case.record()
+    gpus = sorted(r.nodes("GPUEntity"), key=lambda n: n["id"])
+    equal([(g["pci_bus_id"], g["utilization_pct"], g["memory_used_bytes"] // GIB, g["power_mw"], g["temperature_c"],
+            g["told_by"]) for g in gpus],
+          [(f"0000:c{i}:00.0", 60 + i, 10 + i, 400000, 55, "rocm-smi") for i in range(3)], "devices")
+    equal(sorted((e["source_node"]["id"], e["target_node"]["id"], e["kind"]) for e in r.edges("DeviceLinkEdge")),
+          [(a, b, "XGMI") for a in range(3) for b in range(3) if a != b], "links")
+    access = [e for e in r.edges("AccessEdge") if e["target_node"]["entity_type"] == "GPUEntity"]
+    equal([(e["source_node"]["pid"], e["target_node"]["id"], e["memory_bytes"]) for e in access],
+          [(pid, 1, 2048 * MIB)], "access")
+
+
 CASES = [eight_devices, mig, scrambled_pids, lost, hang, crash, mismatch, old_driver, absent, nvidia_smi, dcmi, npu_smi,
-         npu_smi_two_chips, npu_smi_no_hbm]
+         npu_smi_two_chips, npu_smi_no_hbm, rocm]
 
 
 def main():
