@@ -81,14 +81,14 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 
 	memset(c, 0, sizeof(*c));
 	c->o = *o;
-	/* Before anything is open that its child must not keep. */
-	c->placements = placements_new(o->numa_exact);
 	c->devices = devices_new();
 	c->containers = containers_new();
 	c->nics = nics_new();
 	c->rdma = rdma_new();
 	c->blocks = blocks_new();
 	c->machine = machine_new(NULL);
+	/* Before anything is open that its child must not keep. */
+	c->placements = placements_new(o->numa_exact, c->machine);
 	c->counters = counters_new(c->machine);
 	slow_reader_init(&c->reader, READ_STUCK_NS);
 	procs_init(&c->procs, !o->npids, !o->no_redact);

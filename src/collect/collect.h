@@ -139,7 +139,7 @@ void collect_counters(struct counters *s, struct graph *g, bool first);
 void collect_counters_describe(const struct counters *s, struct graph *g);
 struct counters *counters_new(const struct machine *m);
 void counters_free(struct counters *s);
-struct placements *placements_new(bool exact);
+struct placements *placements_new(bool exact, const struct machine *m);
 void placements_free(struct placements *p);
 int collect_threads_proc(struct collect *c, struct graph *g);
 void collect_threads_proc_done(struct collect *c);

@@ -55,13 +55,15 @@ struct placements {
 	struct graph *g;
 };
 
-struct placements *placements_new(bool exact)
+struct placements *placements_new(bool exact, const struct machine *m)
 {
 	struct placements *n = mem_alloc(sizeof(*n));
 	struct err e;
 
 	n->options = (struct placement_options){.proc = "/proc", .pages = PAGES, .limit_ns = LIMIT_NS,
-						.exact = exact};
+						.exact = exact,
+						.one_node = idrange_count(&m->memory_nodes) == 1,
+						.node = (uint32_t)idrange_next(&m->memory_nodes, 0)};
 	n->credit_ns = CREDIT_NS;
 	if (placement_worker_open(&n->worker, &n->options, exact ? 20 * STUCK_NS : STUCK_NS, &e) < 0)
 		snprintf(n->why, sizeof(n->why), "%.390s", e.msg);
@@ -466,7 +468,11 @@ void collect_numa_describe(const struct collect *c, struct graph *g)
 	if (!n->worker)
 		graph_add_status(g, "collector numa", "off", NULL, n->why);
 	else
-		graph_add_status(g, "collector numa", "ok", n->options.exact ? "numa_maps" : "move_pages", NULL);
+		graph_add_status(g, "collector numa", "ok",
+				 n->options.exact      ? "numa_maps"
+				 : n->options.one_node ? "one node"
+						       : "move_pages",
+				 NULL);
 	graph_add_loss(g, "collector numa", "memory_map_locked", n->locked);
 	graph_add_loss(g, "collector numa", "unreadable", n->unreadable);
 	graph_add_cost(g, "placement", "ns", (double)n->cpu_ns);

@@ -402,8 +402,14 @@ static int sample(const struct placement_options *o, uint32_t pid, uint64_t tag,
 
 	if (rc < 0)
 		return rc;
-	for (unsigned c = 0; c < PAGE_CLASSES; c++)
+	for (unsigned c = 0; c < PAGE_CLASSES; c++) {
 		all += resident[c];
+		if (o->one_node)
+			placement_add(ret, o->node, c, resident[c]);
+	}
+	ret->exact = o->one_node;
+	if (o->one_node)
+		return 0;
 	rc = regions_read(o->proc, pid, &r);
 	for (s.class = 0; !rc && s.class < PAGE_CLASSES; s.class++)
 		rc = sample_class(&s, resident, all, variance_by_node);

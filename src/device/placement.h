@@ -45,6 +45,8 @@ struct placement_options {
 	uint32_t pages;	    /**< to sample; 4096 gives an error of 1.5 % */
 	uint64_t limit_ns;  /**< to stop after, with what there is */
 	bool exact;	    /**< read numa_maps, whatever it costs the process */
+	bool one_node;	    /**< all memory is on node `node`: nothing need be asked */
+	uint32_t node;
 	/**
 	 * What move_pages(2) says without a list of nodes: status[i] is the node of pages[i], or
 	 * -errno. NULL: the system call. For tests.

@@ -212,6 +212,22 @@ TEST(classes_are_kept_apart)
 	assert_int_equal(p.nodes[1].bytes[PAGES_FILE], MIB / 2);
 }
 
+TEST(with_one_node_nothing_is_asked)
+{
+	struct placement_options o = {.proc = root, .pages = 64, .query = fake_query, .one_node = true, .node = 4};
+	struct placement p;
+
+	put("status", "RssAnon:\t 1024 kB\nRssFile:\t 512 kB\n");
+	asked = 0;
+	assert_int_equal(placement_sample(&o, 7, 1, &p), 0);
+	assert_int_equal(asked, 0);
+	assert_int_equal(p.nnodes, 1);
+	assert_int_equal(p.nodes[0].node, 4);
+	assert_int_equal(p.nodes[0].bytes[PAGES_ANON], MIB);
+	assert_int_equal(p.nodes[0].bytes[PAGES_FILE], MIB / 2);
+	assert_true(p.share_error == 0);
+}
+
 TEST(numa_maps_are_exact_and_know_page_sizes)
 {
 	struct placement_options o = {.proc = root, .exact = true};
@@ -313,6 +329,7 @@ int main(void)
 		cmocka_unit_test(a_large_process_is_estimated_within_the_error),
 		cmocka_unit_test(a_sparse_address_space_is_looked_at_where_it_has_pages),
 		cmocka_unit_test(classes_are_kept_apart),
+		cmocka_unit_test(with_one_node_nothing_is_asked),
 		cmocka_unit_test(numa_maps_are_exact_and_know_page_sizes),
 		cmocka_unit_test(this_process_is_read_in_another_one),
 		cmocka_unit_test(a_reader_that_hangs_is_given_up),
