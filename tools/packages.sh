@@ -10,7 +10,8 @@ readonly BUILD=(gcc libc6-dev meson ninja-build pkg-config clang llvm bpftool li
 readonly TEST=(libclang-rt-14-dev libcmocka-dev libjansson-dev liburing-dev python3 procps
     iproute2 redis-server redis-tools nginx-light wrk iperf3 postgresql sqlite3 shellcheck
     qemu-system-x86 busybox-static cpio kmod xz-utils zstd lz4 numactl stress-ng rt-tests linux-perf
-    openmpi-bin libopenmpi-dev mpich libmpich-dev python3-torch)
+    openmpi-bin libopenmpi-dev mpich libmpich-dev python3-torch
+    fio rdmacm-utils perftest ibverbs-utils)
 readonly SERVERS=(redis-server nginx postgresql)
 readonly POLICY=/usr/sbin/policy-rc.d
 
