@@ -5,7 +5,8 @@
 /* Private to the topology: its steps, in the order in which topology_init() takes them. */
 
 /** Formatted text in the topology's arena. */
-__attribute__((format(printf, 2, 3))) const char *topo_text(struct topology *t, const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) const char *topo_text(struct topology *t, const char *fmt,
+							    ...);
 
 /** The text of a field, or NULL when it is not measured. */
 const char *topo_str(const struct node *n, unsigned field);
@@ -39,7 +40,8 @@ struct topo_actor *topo_new_actor(struct topology *t, enum actor_kind kind, uint
 /** Add up another observation; topo_sort_links() merges those of the same ends and kind. */
 void topo_put_link(struct topology *t, const struct topo_link *l);
 
-/** @return 1: @p a asks @p b, as far as roles, open ears and the first transfers tell; -1: @p b asks; 0: not known */
+/** @return 1: @p a asks @p b, as far as roles, open ears and the first transfers tell; -1: @p b
+ * asks; 0: not known */
 int topo_who_asks(const struct topology *t, uint32_t a, uint32_t b);
 
 /** First link from one actor to another, SIZE_MAX: there is none. */
@@ -57,10 +59,11 @@ bool topo_is_foreign(const struct topo_actor *a);
 /** Traffic within a group. */
 struct topo_traffic {
 	size_t n;
-	double *bytes;	  /**< [n * n], row sends to column; where amounts are not known, 1 for "something" */
+	double *bytes;    /**< [n * n], row sends to column; where amounts are not known, 1 for
+			     "something" */
 	uint64_t *first;  /**< [n * n] time of the first transfer, 0: not known */
 	uint8_t *listens; /**< [n] accepts connections */
-	bool amounts;	  /**< bytes are amounts */
+	bool amounts;     /**< bytes are amounts */
 };
 
 /**
@@ -81,7 +84,8 @@ bool topo_is_of_job(const struct topology *t, uint32_t actor);
 /** Uses an accelerator. */
 bool topo_has_device(const struct topology *t, uint32_t actor);
 
-/** What an actor and its ancestors declare, the nearest first; its `actor` is the one that says most. */
+/** What an actor and its ancestors declare, the nearest first; its `actor` is the one that says
+ * most. */
 void topo_declared_around(struct topology *t, uint32_t actor, struct topo_declared *ret);
 
 struct topo_pattern *topo_new_pattern(struct topo_group *gr, enum parallelism kind, unsigned pct);

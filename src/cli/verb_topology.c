@@ -1,4 +1,5 @@
-/* witty-profiler topology: how data moves through a host, and what kind of job its processes form. */
+/* witty-profiler topology: how data moves through a host, and what kind of job its processes form.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
@@ -26,7 +27,8 @@ static int parse_option(struct topology_args *a, int opt)
 	switch (opt) {
 	case 'f':
 		if (strcmp(optarg, "text") && strcmp(optarg, "md") && strcmp(optarg, "json"))
-			return usage_error(&verb_topology, "no format '%s': text, md or json", optarg);
+			return usage_error(&verb_topology, "no format '%s': text, md or json",
+					   optarg);
 		a->format = optarg;
 		return 0;
 	case 'n':
@@ -52,10 +54,13 @@ static int parse_option(struct topology_args *a, int opt)
 
 static enum topology_format format_of(const struct topology_args *a)
 {
-	return !strcmp(a->format, "json") ? TOPOLOGY_JSON : !strcmp(a->format, "md") ? TOPOLOGY_MD : TOPOLOGY_TEXT;
+	return !strcmp(a->format, "json") ? TOPOLOGY_JSON
+	       : !strcmp(a->format, "md") ? TOPOLOGY_MD
+					  : TOPOLOGY_TEXT;
 }
 
-static int find_focus(const struct topology_args *a, struct topology *t, uint32_t *ret, struct err *e)
+static int find_focus(const struct topology_args *a, struct topology *t, uint32_t *ret,
+		      struct err *e)
 {
 	uint32_t node = graph_find(t->g, a->focus);
 
@@ -63,12 +68,14 @@ static int find_focus(const struct topology_args *a, struct topology *t, uint32_
 	if (*ret != TOPO_NONE)
 		return 0;
 	err_msg(e, -ENOENT, "no process '%s' in '%s'", a->focus, a->file);
-	return err_hint(e, "ids are written as process:4711; 'show FILE entities --type process' lists them");
+	return err_hint(
+	    e, "ids are written as process:4711; 'show FILE entities --type process' lists them");
 }
 
 static int analyse(const struct topology_args *a, struct strbuf *b, struct err *e)
 {
-	struct topology_view v = {.parts = PARTS_ALL, .limit = a->limit, .focus = TOPO_NONE, .file = a->file};
+	struct topology_view v = {
+	    .parts = PARTS_ALL, .limit = a->limit, .focus = TOPO_NONE, .file = a->file};
 	struct topology t;
 	struct graph g;
 	int rc;
@@ -109,14 +116,15 @@ static int run_topology(int argc, char **argv)
 }
 
 const struct verb verb_topology = {
-	.name = "topology",
-	.usage = "FILE [OPTION]...",
-	.summary = "Restore how data moves: ranks, patterns, paths, placement",
-	.help = "  -f, --format FORMAT   text (default), md or json\n"
-		"  -n, --limit N         at most N items of each list\n"
-		"  -p, --focus ID        only this process and who has to do with it\n"
-		"  -b, --budget N        at most N tokens, of 4 bytes each: what matters most, and what is left out\n"
-		"  -o, --output FILE     write there instead of to standard output\n"
-		"      --force           replace that file if it exists\n",
-	.run = run_topology,
+    .name = "topology",
+    .usage = "FILE [OPTION]...",
+    .summary = "Restore how data moves: ranks, patterns, paths, placement",
+    .help = "  -f, --format FORMAT   text (default), md or json\n"
+	    "  -n, --limit N         at most N items of each list\n"
+	    "  -p, --focus ID        only this process and who has to do with it\n"
+	    "  -b, --budget N        at most N tokens, of 4 bytes each: what matters most, and "
+	    "what is left out\n"
+	    "  -o, --output FILE     write there instead of to standard output\n"
+	    "      --force           replace that file if it exists\n",
+    .run = run_topology,
 };

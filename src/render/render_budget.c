@@ -1,4 +1,5 @@
-/* A topology within a budget of tokens: shorter lists first, then fewer parts, and a word on what is missing. */
+/* A topology within a budget of tokens: shorter lists first, then fewer parts, and a word on what
+ * is missing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,11 +8,12 @@
 
 #define TOKEN_BYTES 4
 
-static const char *const names[PART_COUNT] = {"overview",     "problems",  "groups",	   "paths", "devices",
-					      "not observed", "processes", "placement", "links", "more"};
+static const char *const names[PART_COUNT] = {"overview", "problems",     "groups",    "paths",
+					      "devices",  "not observed", "processes", "placement",
+					      "links",    "more"};
 
-static void render_one(struct topology *t, const struct topology_view *v, enum topology_format format,
-		       struct strbuf *b)
+static void render_one(struct topology *t, const struct topology_view *v,
+		       enum topology_format format, struct strbuf *b)
 {
 	struct json_writer w;
 	struct err e;
@@ -26,7 +28,8 @@ static void render_one(struct topology *t, const struct topology_view *v, enum t
 	strbuf_addc(b, '\n');
 }
 
-static void say(struct strbuf *note, const struct topology_view *v, unsigned wanted, uint64_t tokens)
+static void say(struct strbuf *note, const struct topology_view *v, unsigned wanted,
+		uint64_t tokens)
 {
 	bool some = false;
 
@@ -37,14 +40,18 @@ static void say(struct strbuf *note, const struct topology_view *v, unsigned wan
 	for (unsigned i = 0; i < PART_COUNT; i++) {
 		if (v->parts & 1u << i || !(wanted & 1u << i))
 			continue;
-		strbuf_addf(note, "%s%s", some ? ", " : v->limit ? "; left out: " : "left out: ", names[i]);
+		strbuf_addf(note, "%s%s",
+			    some       ? ", "
+			    : v->limit ? "; left out: "
+				       : "left out: ",
+			    names[i]);
 		some = true;
 	}
 }
 
 /* @return whether it fits */
-static bool try_view(struct topology *t, struct topology_view *v, unsigned wanted, enum topology_format format,
-		     uint64_t tokens, struct strbuf *b)
+static bool try_view(struct topology *t, struct topology_view *v, unsigned wanted,
+		     enum topology_format format, uint64_t tokens, struct strbuf *b)
 {
 	struct strbuf note = {0};
 	bool fits;
@@ -75,8 +82,8 @@ static void cut_text(struct strbuf *b, uint64_t tokens)
 	strbuf_add(b, end);
 }
 
-static void fit(struct topology *t, const struct topology_view *wanted, enum topology_format format, uint64_t tokens,
-		struct strbuf *b)
+static void fit(struct topology *t, const struct topology_view *wanted, enum topology_format format,
+		uint64_t tokens, struct strbuf *b)
 {
 	static const uint64_t limits[] = {64, 32, 16, 8, 4, 2, 1};
 	struct topology_view v = *wanted;

@@ -74,7 +74,8 @@ void render_paths_text(struct graph *g, uint32_t from, uint32_t to, struct strbu
 	relations_done(&r);
 }
 
-static void write_data(struct topology *t, const char *key, uint32_t from, uint32_t to, struct json_writer *w)
+static void write_data(struct topology *t, const char *key, uint32_t from, uint32_t to,
+		       struct json_writer *w)
 {
 	struct topo_path p;
 
@@ -121,7 +122,7 @@ void render_paths_json(struct graph *g, uint32_t from, uint32_t to, struct json_
 	relations_between(g, from, to, &r);
 	json_write_key(w, "relations");
 	json_write_array(w);
-	vec_for(&r.edges, e) {
+	vec_for (&r.edges, e) {
 		const struct edge *d = g->edges.v[*e];
 
 		json_write_object(w);

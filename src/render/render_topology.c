@@ -66,24 +66,29 @@ static void add_overview(const struct page *p)
 	struct topology *t = p->t;
 	size_t kinds[4] = {0};
 
-	vec_for(&t->actors, a)
+	vec_for (&t->actors, a)
 		kinds[a->kind]++;
 	heading(p, "OVERVIEW");
 	item(p);
-	strbuf_addf(p->b, "%zu processes, %zu accelerators, %zu file systems, %zu ends outside; %zu links of data\n",
-		    t->n_processes, t->devices.n, kinds[ACTOR_STORAGE], kinds[ACTOR_OUTSIDE], t->links.n);
+	strbuf_addf(p->b,
+		    "%zu processes, %zu accelerators, %zu file systems, %zu ends outside; %zu "
+		    "links of data\n",
+		    t->n_processes, t->devices.n, kinds[ACTOR_STORAGE], kinds[ACTOR_OUTSIDE],
+		    t->links.n);
 	if (t->main_actor != TOPO_NONE) {
 		const struct topo_actor *a = &t->actors.v[t->main_actor];
 
 		item(p);
 		strbuf_addf(p->b, "main process: %s, %s%s%s\n", a->label, role_name(a->role),
-			    a->container ? ", in container " : "", a->container ? a->container : "");
+			    a->container ? ", in container " : "",
+			    a->container ? a->container : "");
 	}
-	vec_for(&t->groups, gr) {
+	vec_for (&t->groups, gr) {
 		if (!gr->patterns.n)
 			continue;
 		item(p);
-		strbuf_addf(p->b, "%s: %s (%u %%)\n", gr->name, gr->patterns.v[0].text, gr->patterns.v[0].pct);
+		strbuf_addf(p->b, "%s: %s (%u %%)\n", gr->name, gr->patterns.v[0].text,
+			    gr->patterns.v[0].pct);
 	}
 	if (!t->groups.n) {
 		item(p);
@@ -91,8 +96,8 @@ static void add_overview(const struct page *p)
 	}
 	if (t->problems.n) {
 		item(p);
-		strbuf_addf(p->b, "%zu problem%s, the gravest: %s\n", t->problems.n, t->problems.n == 1 ? "" : "s",
-			    t->problems.v[0].id);
+		strbuf_addf(p->b, "%zu problem%s, the gravest: %s\n", t->problems.n,
+			    t->problems.n == 1 ? "" : "s", t->problems.v[0].id);
 	}
 }
 
@@ -105,12 +110,14 @@ static uint8_t *wanted_processes(const struct page *p, uint64_t *ret_n)
 	*ret_n = 0;
 	for (uint32_t i = 0; i < t->n_processes; i++) {
 		const struct topo_actor *a = &t->actors.v[i];
-		bool part = p->v->focus == TOPO_NONE ?
-				    a->group != TOPO_NONE || a->bytes_in || a->bytes_out ||
-					    (a->role != ROLE_UNKNOWN && a->role != ROLE_SHELL) || t->n_processes <= 40 :
-				    topo_related(t, p->v->focus, i);
+		bool part = p->v->focus == TOPO_NONE
+				? a->group != TOPO_NONE || a->bytes_in || a->bytes_out ||
+				      (a->role != ROLE_UNKNOWN && a->role != ROLE_SHELL) ||
+				      t->n_processes <= 40
+				: topo_related(t, p->v->focus, i);
 
-		for (uint32_t at = i; part && at != TOPO_NONE && !want[at]; at = t->actors.v[at].parent) {
+		for (uint32_t at = i; part && at != TOPO_NONE && !want[at];
+		     at = t->actors.v[at].parent) {
 			want[at] = 1;
 			++*ret_n;
 		}
@@ -132,14 +139,15 @@ static void add_process(const struct page *p, uint32_t i, unsigned depth)
 		strbuf_addf(p->b, "  %s (%u %%)", role_name(a->role), a->role_pct);
 	if (a->group != TOPO_NONE)
 		strbuf_addf(p->b, " %" PRIu32 " of group %" PRIu32, a->rank, a->group);
-	vec_for(&t->devices, d)
-		vec_for(&d->users, u)
+	vec_for (&t->devices, d)
+		vec_for (&d->users, u)
 			if (*u == i)
 				strbuf_addf(p->b, ", uses %s", d->label);
 	if (a->container)
 		strbuf_addf(p->b, ", in %s", a->container);
 	if (t->g->nodes.v[a->node]->measured & FIELD_BIT(process, cmdline)) {
-		v = field_get(&process_type.fields[process_f_cmdline], t->g->nodes.v[a->node]->data);
+		v = field_get(&process_type.fields[process_f_cmdline],
+			      t->g->nodes.v[a->node]->data);
 		line = v.str;
 	}
 	if (line && *line) {
@@ -178,18 +186,20 @@ static bool alike(const struct topology *t, uint32_t a, uint32_t b)
 {
 	const struct topo_actor *x = &t->actors.v[a], *y = &t->actors.v[b];
 
-	return x->parent == y->parent && x->role == y->role && x->group == TOPO_NONE && y->group == TOPO_NONE &&
-	       !x->children && !y->children && !strncmp(x->label, y->label, strcspn(x->label, "["));
+	return x->parent == y->parent && x->role == y->role && x->group == TOPO_NONE &&
+	       y->group == TOPO_NONE && !x->children && !y->children &&
+	       !strncmp(x->label, y->label, strcspn(x->label, "["));
 }
 
 /* Pass over siblings like the last one. @return the last of them */
-static uint32_t fold(const struct page *p, const struct tree *tr, const uint8_t *want, uint32_t at, unsigned depth,
-		     uint64_t *shown)
+static uint32_t fold(const struct page *p, const struct tree *tr, const uint8_t *want, uint32_t at,
+		     unsigned depth, uint64_t *shown)
 {
 	uint64_t n = 0;
 	uint32_t last = at;
 
-	for (uint32_t k = tr->next[at]; k != TOPO_NONE && (!want[k] || alike(p->t, at, k)); k = tr->next[k]) {
+	for (uint32_t k = tr->next[at]; k != TOPO_NONE && (!want[k] || alike(p->t, at, k));
+	     k = tr->next[k]) {
 		n += want[k];
 		last = k;
 	}
@@ -222,7 +232,8 @@ static void add_tree(const struct page *p)
 			if (want[at] && shown < limit) {
 				add_process(p, at, depth < TREE_DEPTH ? depth : TREE_DEPTH);
 				shown++;
-				at = fold(p, &tr, want, at, depth < TREE_DEPTH ? depth : TREE_DEPTH, &shown);
+				at = fold(p, &tr, want, at, depth < TREE_DEPTH ? depth : TREE_DEPTH,
+					  &shown);
 			}
 			if (want[at] && tr.child[at] != TOPO_NONE) {
 				at = tr.child[at];
@@ -266,7 +277,8 @@ static const char *shares_text(struct strbuf *b, const struct topo_share *v, siz
 	strbuf_clear(b);
 	for (size_t i = 0; i < n && i < 4; i++)
 		if (v[i].share >= 0.01)
-			strbuf_addf(b, "%s%" PRIu32 ":%.0f%%", i ? " " : "", v[i].node, v[i].share * 100);
+			strbuf_addf(b, "%s%" PRIu32 ":%.0f%%", i ? " " : "", v[i].node,
+				    v[i].share * 100);
 	return b->n ? b->s : "?";
 }
 
@@ -284,7 +296,7 @@ static void add_device_row(const struct page *p, const struct topo_device *d)
 		for (int i = 0; p->md && i < 4; i++)
 			add_cell(p, "", 0);
 	}
-	vec_for(&d->users, u) {
+	vec_for (&d->users, u) {
 		const struct topo_place *pl = &t->places.v[*u];
 
 		if (u != d->users.v) {
@@ -298,8 +310,11 @@ static void add_device_row(const struct page *p, const struct topo_device *d)
 		add_cell(p, pl->cpus_allowed ? pl->cpus_allowed : "?", 14);
 		add_cell(p, shares_text(&b, pl->cpu.v, pl->cpu.n), 20);
 		add_cell(p, shares_text(&b, pl->memory.v, pl->memory.n), 30);
-		add_cell(p, d->numa_node == TOPO_NONE || !pl->cpu.n	       ? "?" :
-			    topo_cpu_share(pl, d->numa_node) >= 0.5 ? "yes" : "no", 4);
+		add_cell(p,
+			 d->numa_node == TOPO_NONE || !pl->cpu.n   ? "?"
+			 : topo_cpu_share(pl, d->numa_node) >= 0.5 ? "yes"
+								   : "no",
+			 4);
 	}
 	end_row(p);
 	strbuf_done(&b);
@@ -324,7 +339,7 @@ static void add_devices(const struct page *p)
 	add_cell(p, "at home", 4);
 	end_row(p);
 	strbuf_add(p->b, p->md ? "| --- | --- | --- | --- | --- | --- | --- | --- |\n" : "");
-	vec_for(&t->devices, d) {
+	vec_for (&t->devices, d) {
 		if (shown >= most(p, 64))
 			break;
 		add_device_row(p, d);
@@ -346,7 +361,7 @@ static void add_places(const struct page *p)
 	struct strbuf b = {0};
 	uint64_t all = 0, shown = 0;
 
-	vec_for(&t->places, pl)
+	vec_for (&t->places, pl)
 		all += has_place(p, pl);
 	if (!all)
 		return;
@@ -360,7 +375,7 @@ static void add_places(const struct page *p)
 	add_cell(p, "mode", 6);
 	end_row(p);
 	strbuf_add(p->b, p->md ? "| --- | --- | --- | --- | --- | --- |\n" : "");
-	vec_for(&t->places, pl) {
+	vec_for (&t->places, pl) {
 		char number[2][32];
 
 		if (!has_place(p, pl) || shown >= most(p, 40))
@@ -446,22 +461,28 @@ static void add_group(const struct page *p, const struct topo_group *gr, size_t 
 	if (gr->members.n > most(p, 16))
 		strbuf_addf(p->b, ", +%" PRIu64 " more", gr->members.n - most(p, 16));
 	strbuf_addc(p->b, '\n');
-	vec_for(&gr->basis, e)
-		strbuf_addf(p->b, "%s%s\n", p->md ? "  - a group because: " : "    a group because: ", e->text);
-	vec_for(&gr->patterns, pa) {
-		strbuf_addf(p->b, "%s%s (%u %%, %s%s%s)\n", p->md ? "  - " : "    ", pa->text, pa->pct,
-			    pa->declared ? "declared" : "", pa->declared && pa->observed ? " and " : "",
-			    pa->observed ? "observed" : pa->declared ? ", not observed" : "nothing tells");
-		vec_for(&pa->evidence, e)
+	vec_for (&gr->basis, e)
+		strbuf_addf(p->b, "%s%s\n",
+			    p->md ? "  - a group because: " : "    a group because: ", e->text);
+	vec_for (&gr->patterns, pa) {
+		strbuf_addf(p->b, "%s%s (%u %%, %s%s%s)\n", p->md ? "  - " : "    ", pa->text,
+			    pa->pct, pa->declared ? "declared" : "",
+			    pa->declared && pa->observed ? " and " : "",
+			    pa->observed   ? "observed"
+			    : pa->declared ? ", not observed"
+					   : "nothing tells");
+		vec_for (&pa->evidence, e)
 			add_evidence(p, e);
 	}
 	for (int r = 0; r < THREAD_ROLE_COUNT; r++) {
 		size_t n = 0;
 
-		vec_for(&t->threads, th)
-			n += t->actors.v[th->actor].group == index && th->role == (enum thread_role)r;
+		vec_for (&t->threads, th)
+			n += t->actors.v[th->actor].group == index &&
+			     th->role == (enum thread_role)r;
 		if (n)
-			strbuf_addf(p->b, "%s%zu %s threads by their names\n", p->md ? "  - " : "    ", n,
+			strbuf_addf(p->b, "%s%zu %s threads by their names\n",
+				    p->md ? "  - " : "    ", n,
 				    thread_role_name((enum thread_role)r));
 	}
 	add_matrix(p, gr);
@@ -516,14 +537,16 @@ static void add_step(const struct page *p, uint32_t link, uint32_t from)
 	}
 	l = &p->t->links.v[link];
 	/* Of what goes both ways, the larger direction is shown; the arrow is the request's. */
-	strbuf_addf(p->b, l->from == from || linked(p->t, from, l->from) ? " --%s--> " : " <--%s-- ", l->kind);
+	strbuf_addf(p->b,
+		    l->from == from || linked(p->t, from, l->from) ? " --%s--> " : " <--%s-- ",
+		    l->kind);
 }
 
 static bool path_wanted(const struct page *p, const struct topo_path *pa)
 {
 	if (p->v->focus == TOPO_NONE)
 		return true;
-	vec_for(&pa->actors, a)
+	vec_for (&pa->actors, a)
 		if (*a == p->v->focus)
 			return true;
 	return false;
@@ -533,7 +556,7 @@ static void add_knots(const struct page *p)
 {
 	struct topology *t = p->t;
 
-	vec_for(&t->knots, k) {
+	vec_for (&t->knots, k) {
 		if (k - t->knots.v >= 10)
 			break;
 		item(p);
@@ -554,7 +577,7 @@ static void add_paths(const struct page *p)
 
 	heading(p, "PATHS of data, end to end");
 	add_knots(p);
-	vec_for(&t->paths, pa) {
+	vec_for (&t->paths, pa) {
 		if (!path_wanted(p, pa))
 			continue;
 		all++;
@@ -596,7 +619,8 @@ static void add_paths(const struct page *p)
 static int compare_by_bytes(const void *a, const void *b, void *ctx)
 {
 	const struct topology *t = ctx;
-	const struct topo_link *x = &t->links.v[*(const uint32_t *)a], *y = &t->links.v[*(const uint32_t *)b];
+	const struct topo_link *x = &t->links.v[*(const uint32_t *)a],
+			       *y = &t->links.v[*(const uint32_t *)b];
 
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? 1 : -1;
@@ -610,7 +634,8 @@ static void add_links(const struct page *p)
 	uint64_t shown = 0;
 
 	for (uint32_t i = 0; i < t->links.n; i++)
-		if (p->v->focus == TOPO_NONE || t->links.v[i].from == p->v->focus || t->links.v[i].to == p->v->focus)
+		if (p->v->focus == TOPO_NONE || t->links.v[i].from == p->v->focus ||
+		    t->links.v[i].to == p->v->focus)
 			vec_push(&list, i);
 	if (list.n)
 		qsort_r(list.v, list.n, sizeof(*list.v), compare_by_bytes, t);
@@ -623,8 +648,10 @@ static void add_links(const struct page *p)
 		put_amount(p, l->bytes, l->measured);
 		if (l->messages)
 			strbuf_addf(p->b, ", %" PRIu64 " messages", l->messages);
-		if (l->from_node != l->to_node && l->from_node != TOPO_NONE && l->to_node != TOPO_NONE)
-			strbuf_addf(p->b, ", NUMA node %" PRIu32 " to %" PRIu32, l->from_node, l->to_node);
+		if (l->from_node != l->to_node && l->from_node != TOPO_NONE &&
+		    l->to_node != TOPO_NONE)
+			strbuf_addf(p->b, ", NUMA node %" PRIu32 " to %" PRIu32, l->from_node,
+				    l->to_node);
 		if (l->waited_ns) {
 			strbuf_add(p->b, ", waited for ");
 			text_time(p->b, (double)l->waited_ns);
@@ -645,12 +672,12 @@ static void add_problems(const struct page *p)
 	uint64_t shown = 0;
 
 	heading(p, "PROBLEMS of placement and transport");
-	vec_for(&t->problems, pr) {
+	vec_for (&t->problems, pr) {
 		if (shown >= most(p, 20))
 			break;
 		item(p);
-		strbuf_addf(p->b, "%s: %s (%u %%)\n%s%s\n", severity_name(pr->severity), pr->id, pr->pct,
-			    p->md ? "  " : "    ", pr->text);
+		strbuf_addf(p->b, "%s: %s (%u %%)\n%s%s\n", severity_name(pr->severity), pr->id,
+			    pr->pct, p->md ? "  " : "    ", pr->text);
 		if (pr->advice)
 			strbuf_addf(p->b, "%sadvice: %s\n", p->md ? "  " : "    ", pr->advice);
 		shown++;
@@ -667,7 +694,7 @@ static void add_unseen(const struct page *p)
 	if (!p->t->unseen.n)
 		return;
 	heading(p, "NOT OBSERVED");
-	vec_for(&p->t->unseen, u) {
+	vec_for (&p->t->unseen, u) {
 		item(p);
 		text_clean(p->b, *u, 400);
 		strbuf_addc(p->b, '\n');
@@ -689,17 +716,19 @@ static void add_more(const struct page *p)
 }
 
 static void (*const parts[])(const struct page *) = {
-	[PART_OVERVIEW] = add_overview, [PART_PROBLEMS] = add_problems, [PART_GROUPS] = add_groups,
-	[PART_PATHS] = add_paths,	[PART_DEVICES] = add_devices,	[PART_UNSEEN] = add_unseen,
-	[PART_PROCESSES] = add_tree,	[PART_PLACES] = add_places,	[PART_LINKS] = add_links,
-	[PART_MORE] = add_more,
+    [PART_OVERVIEW] = add_overview, [PART_PROBLEMS] = add_problems, [PART_GROUPS] = add_groups,
+    [PART_PATHS] = add_paths,       [PART_DEVICES] = add_devices,   [PART_UNSEEN] = add_unseen,
+    [PART_PROCESSES] = add_tree,    [PART_PLACES] = add_places,     [PART_LINKS] = add_links,
+    [PART_MORE] = add_more,
 };
 
 /* In the order of reading: what there is before what is wrong with it. */
-static const enum topology_part order[] = {PART_OVERVIEW, PART_PROCESSES, PART_DEVICES,	 PART_PLACES, PART_GROUPS,
-					   PART_PATHS,	  PART_LINKS,	  PART_PROBLEMS, PART_UNSEEN, PART_MORE};
+static const enum topology_part order[] = {
+    PART_OVERVIEW, PART_PROCESSES, PART_DEVICES,  PART_PLACES, PART_GROUPS,
+    PART_PATHS,    PART_LINKS,     PART_PROBLEMS, PART_UNSEEN, PART_MORE};
 
-void render_topology_text(struct topology *t, const struct topology_view *v, bool md, struct strbuf *b)
+void render_topology_text(struct topology *t, const struct topology_view *v, bool md,
+			  struct strbuf *b)
 {
 	struct page p = {.t = t, .b = b, .v = v, .md = md};
 

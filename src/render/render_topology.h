@@ -4,7 +4,8 @@
 #include "strbuf.h"
 #include "topology.h"
 
-/** Parts of a topology, the most important first: what a budget cannot hold is left out from the end. */
+/** Parts of a topology, the most important first: what a budget cannot hold is left out from the
+ * end. */
 enum topology_part {
 	PART_OVERVIEW,
 	PART_PROBLEMS,
@@ -22,18 +23,18 @@ enum topology_part {
 
 /** What of a topology is wanted. */
 struct topology_view {
-	unsigned parts;	  /**< bit for each part */
-	uint64_t limit;	  /**< of each list; 0: what suits it */
+	unsigned parts;   /**< bit for each part */
+	uint64_t limit;   /**< of each list; 0: what suits it */
 	const char *note; /**< what had to be left out, for the end; NULL: nothing */
-	uint32_t focus;	  /**< only this actor and who has to do with it; TOPO_NONE: all */
+	uint32_t focus;   /**< only this actor and who has to do with it; TOPO_NONE: all */
 	const char *file; /**< for the commands that show more; NULL: leave those out */
 };
 
 enum topology_format { TOPOLOGY_TEXT, TOPOLOGY_MD, TOPOLOGY_JSON };
 
 /**
- * Append the topology in a format. With a budget, lists are cut and then parts left out, until it has at
- * most that many tokens, and the end says what is missing.
+ * Append the topology in a format. With a budget, lists are cut and then parts left out, until it
+ * has at most that many tokens, and the end says what is missing.
  *
  * @param tokens of 4 bytes each, a common size for texts like these; 0: no budget
  */
@@ -41,7 +42,8 @@ void render_topology(struct topology *t, const struct topology_view *v, enum top
 		     uint64_t tokens, struct strbuf *b);
 
 /** For people, as plain text or as Markdown. */
-void render_topology_text(struct topology *t, const struct topology_view *v, bool md, struct strbuf *b);
+void render_topology_text(struct topology *t, const struct topology_view *v, bool md,
+			  struct strbuf *b);
 
 /** Stable: docs/json.md. Lists are whole unless the view has a limit. */
 void render_topology_json(struct topology *t, const struct topology_view *v, struct json_writer *w);

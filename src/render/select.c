@@ -12,7 +12,8 @@ static bool has_name(struct graph *g, const struct node *n, const char *name)
 	for (int i = 0; i < n->type->nfields; i++) {
 		const struct field *f = &n->type->fields[i];
 
-		if (f->type == T_STR && (n->measured & 1ull << i) && strstr(field_get(f, n->data).str, name))
+		if (f->type == T_STR && (n->measured & 1ull << i) &&
+		    strstr(field_get(f, n->data).str, name))
 			return true;
 	}
 	return false;
@@ -45,7 +46,8 @@ static uint64_t most_bytes(const struct type *t, uint64_t measured, const uint64
 	for (int i = 0; i < t->nfields; i++) {
 		const struct field *f = &t->fields[i];
 
-		if (f->unit == BYTES && f->type == T_U64 && (measured & 1ull << i) && field_get(f, data).u64 > ret)
+		if (f->unit == BYTES && f->type == T_U64 && (measured & 1ull << i) &&
+		    field_get(f, data).u64 > ret)
 			ret = field_get(f, data).u64;
 	}
 	return ret;
@@ -55,16 +57,20 @@ static bool is_enough(const struct graph *g, const struct selection *s, uint64_t
 {
 	if (bytes < s->min_bytes)
 		return false;
-	return !s->min_rate || (g->meta.window_ns && (double)bytes * 1e9 / (double)g->meta.window_ns >= (double)s->min_rate);
+	return !s->min_rate ||
+	       (g->meta.window_ns &&
+		(double)bytes * 1e9 / (double)g->meta.window_ns >= (double)s->min_rate);
 }
 
 static bool wants_node(struct graph *g, const struct selection *s, const struct node *n)
 {
 	if (s->type && s->type != n->type)
 		return false;
-	if ((s->min_bytes || s->min_rate) && !is_enough(g, s, most_bytes(n->type, n->measured, n->data)))
+	if ((s->min_bytes || s->min_rate) &&
+	    !is_enough(g, s, most_bytes(n->type, n->measured, n->data)))
 		return false;
-	return (!s->name || has_name(g, n, s->name)) && (!s->container || in_container(g, n->index, s->container));
+	return (!s->name || has_name(g, n, s->name)) &&
+	       (!s->container || in_container(g, n->index, s->container));
 }
 
 /* A relation is wanted for either of its ends. */
@@ -72,11 +78,14 @@ static bool wants_edge(struct graph *g, const struct selection *s, const struct 
 {
 	if (s->type && s->type != d->type)
 		return false;
-	if ((s->min_bytes || s->min_rate) && !is_enough(g, s, most_bytes(d->type, d->measured, d->data)))
+	if ((s->min_bytes || s->min_rate) &&
+	    !is_enough(g, s, most_bytes(d->type, d->measured, d->data)))
 		return false;
-	if (s->name && !has_name(g, g->nodes.v[d->source], s->name) && !has_name(g, g->nodes.v[d->target], s->name))
+	if (s->name && !has_name(g, g->nodes.v[d->source], s->name) &&
+	    !has_name(g, g->nodes.v[d->target], s->name))
 		return false;
-	return !s->container || in_container(g, d->source, s->container) || in_container(g, d->target, s->container);
+	return !s->container || in_container(g, d->source, s->container) ||
+	       in_container(g, d->target, s->container);
 }
 
 struct weighed {
@@ -96,9 +105,13 @@ static int compare_weighed(const void *a, const void *b)
 /* What people ask for first, whatever hangs on the rest. */
 static uint64_t rank_of(const struct type *t)
 {
-	if (t == &process_type || t == &npu_type || t == &gpu_type || t == &container_type || t == &host_type)
+	if (t == &process_type || t == &npu_type || t == &gpu_type || t == &container_type ||
+	    t == &host_type)
 		return 2ull << 40;
-	return t == &thread_type || t == &shared_memory_type || t == &nic_type || t == &block_device_type ? 1ull << 40 : 0;
+	return t == &thread_type || t == &shared_memory_type || t == &nic_type ||
+		       t == &block_device_type
+		   ? 1ull << 40
+		   : 0;
 }
 
 /* Those that most hangs on come first. */
@@ -110,8 +123,10 @@ static void by_weight(struct graph *g, struct index_list *list, bool edges)
 		uint32_t x = list->v.v[i];
 
 		all[i].index = x;
-		all[i].weight = edges ? most_bytes(g->edges.v[x]->type, g->edges.v[x]->measured, g->edges.v[x]->data) :
-					rank_of(g->nodes.v[x]->type) + graph_out(g, x).n + graph_in(g, x).n;
+		all[i].weight =
+		    edges ? most_bytes(g->edges.v[x]->type, g->edges.v[x]->measured,
+				       g->edges.v[x]->data)
+			  : rank_of(g->nodes.v[x]->type) + graph_out(g, x).n + graph_in(g, x).n;
 	}
 	qsort(all, list->v.n, sizeof(*all), compare_weighed);
 	for (size_t i = 0; i < list->v.n; i++)
@@ -122,7 +137,7 @@ static void by_weight(struct graph *g, struct index_list *list, bool edges)
 void entities_selected(struct graph *g, const struct selection *s, struct index_list *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	vec_for(&g->nodes, n)
+	vec_for (&g->nodes, n)
 		if (wants_node(g, s, *n))
 			vec_push(&ret->v, (*n)->index);
 	if (s->important_first && ret->v.n)
@@ -132,7 +147,7 @@ void entities_selected(struct graph *g, const struct selection *s, struct index_
 void edges_selected(struct graph *g, const struct selection *s, struct index_list *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	vec_for(&g->edges, d)
+	vec_for (&g->edges, d)
 		if (wants_edge(g, s, *d))
 			vec_push(&ret->v, (*d)->index);
 	if (s->important_first && ret->v.n)

@@ -25,9 +25,10 @@
 #include <unistd.h>
 
 #define RANKS_MAX 16
-#define OPS_MAX	  256
-/* Everything on the way fits into a pipe: whoever sends before it receives cannot block for ever. */
-#define CHUNK_MAX 24000
+#define OPS_MAX   256
+/* Everything on the way fits into a pipe: whoever sends before it receives cannot block for ever.
+ */
+#define CHUNK_MAX    24000
 #define HEARTBEAT_MS 400
 #define CONTROL_FD   3 /* pipe to the launcher */
 
@@ -48,8 +49,9 @@ struct window {
 };
 
 struct channel {
-	int in, out;			/* streams; -1: none */
-	struct window *w_in, *w_out;	/* or memory, with in and out as the pipes of acknowledgements */
+	int in, out; /* streams; -1: none */
+	struct window *w_in,
+	    *w_out; /* or memory, with in and out as the pipes of acknowledgements */
 	uint32_t seen, sent;
 };
 
@@ -128,7 +130,8 @@ static void plan_all(struct job *j, const int *v, int n, size_t bytes, bool oute
 				add_op(j, v[i], false, v[k], bytes, outer);
 }
 
-/* Up to the root and down again. Binary as in a heap, or binomial: without the lowest bit that is set. */
+/* Up to the root and down again. Binary as in a heap, or binomial: without the lowest bit that is
+ * set. */
 static int tree_parent(const struct job *j, int rank)
 {
 	return j->variant ? rank & (rank - 1) : (rank - 1) / 2;
@@ -287,7 +290,8 @@ static void open_shared(struct job *j)
 	for (int i = 0; i < j->n; i++) {
 		socklen_t len = sizeof(j->addr[i]);
 
-		j->addr[i] = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+		j->addr[i] = (struct sockaddr_in){.sin_family = AF_INET,
+						  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 		j->listen_fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (j->listen_fd[i] < 0 || bind(j->listen_fd[i], (void *)&j->addr[i], len) < 0 ||
 		    listen(j->listen_fd[i], RANKS_MAX) < 0 ||
@@ -298,11 +302,13 @@ static void open_shared(struct job *j)
 
 			if (!j->used[i][k])
 				continue;
-			if ((transport_of(j, i, k) == PIPE || transport_of(j, i, k) == SHM) && pipe(j->pipes[i][k]) < 0)
+			if ((transport_of(j, i, k) == PIPE || transport_of(j, i, k) == SHM) &&
+			    pipe(j->pipes[i][k]) < 0)
 				die("pipe");
 			if (transport_of(j, i, k) == SHM) {
 				j->memory[i][k] = memfd_create("systems", 0);
-				if (j->memory[i][k] < 0 || ftruncate(j->memory[i][k], sizeof(struct window)) < 0)
+				if (j->memory[i][k] < 0 ||
+				    ftruncate(j->memory[i][k], sizeof(struct window)) < 0)
 					die("memory");
 			}
 			if (transport_of(j, i, k) != UNIX || k > i)
@@ -320,7 +326,8 @@ static void connect_to(struct job *j, int peer)
 	int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
 	uint32_t me = (uint32_t)j->me;
 
-	if (fd < 0 || connect(fd, (void *)&j->addr[peer], sizeof(j->addr[peer])) < 0 || write(fd, &me, 4) != 4)
+	if (fd < 0 || connect(fd, (void *)&j->addr[peer], sizeof(j->addr[peer])) < 0 ||
+	    write(fd, &me, 4) != 4)
 		die("connect");
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	j->ch[peer].in = j->ch[peer].out = fd;
@@ -341,7 +348,8 @@ static void map_windows(struct job *j, int peer)
 {
 	struct channel *c = &j->ch[peer];
 
-	c->w_out = mmap(NULL, sizeof(*c->w_out), PROT_READ | PROT_WRITE, MAP_SHARED, j->memory[j->me][peer], 0);
+	c->w_out = mmap(NULL, sizeof(*c->w_out), PROT_READ | PROT_WRITE, MAP_SHARED,
+			j->memory[j->me][peer], 0);
 	c->w_in = mmap(NULL, sizeof(*c->w_in), PROT_READ, MAP_SHARED, j->memory[peer][j->me], 0);
 	if (c->w_out == MAP_FAILED || c->w_in == MAP_FAILED)
 		die("map");
@@ -440,7 +448,8 @@ static void receive_stream(int fd, size_t bytes)
 	}
 }
 
-/* One message is in a window at a time: the next one waits for the acknowledgement of the one before. */
+/* One message is in a window at a time: the next one waits for the acknowledgement of the one
+ * before. */
 static void send_memory(struct channel *c, size_t bytes)
 {
 	char ack;
@@ -556,8 +565,10 @@ static pid_t start_rank(struct job *j, int rank, const int *control, unsigned se
 
 static void tell(const struct job *j, const char *transport, const pid_t *pid_of)
 {
-	printf("{\"pattern\": \"%s\", \"transport\": \"%s\", \"launcher\": %d, \"hubs\": %d, \"inner\": %d, \"outer\": %d, "
-	       "\"members\": [", j->pattern, transport, getpid(), j->hubs, j->inner, j->outer);
+	printf("{\"pattern\": \"%s\", \"transport\": \"%s\", \"launcher\": %d, \"hubs\": %d, "
+	       "\"inner\": %d, \"outer\": %d, "
+	       "\"members\": [",
+	       j->pattern, transport, getpid(), j->hubs, j->inner, j->outer);
 	for (int i = 0; i < j->n; i++)
 		printf("%s%d", i ? ", " : "", pid_of[i]);
 	printf("]}\n");

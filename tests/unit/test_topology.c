@@ -47,13 +47,16 @@ static void both(struct made *m, size_t i, size_t j, double bytes)
 /* Each amount is off by up to 2 %: recordings begin and end anywhere. */
 static void find_shape(struct made *m)
 {
-	struct topo_traffic t = {.n = m->n, .bytes = m->bytes, .first = m->first, .listens = m->listens,
+	struct topo_traffic t = {.n = m->n,
+				 .bytes = m->bytes,
+				 .first = m->first,
+				 .listens = m->listens,
 				 .amounts = true};
 
 	for (size_t i = 0; i < m->n; i++)
 		for (size_t j = 0; j < m->n; j++)
 			m->bytes[m->place[i] * m->n + m->place[j]] =
-				m->b[i][j] * (1 + (double)(unit_random(&seed) % 200) / 10000);
+			    m->b[i][j] * (1 + (double)(unit_random(&seed) % 200) / 10000);
 	topo_find_shape(&t, &m->shape);
 }
 
@@ -219,7 +222,8 @@ TEST(a_grid_has_heavy_rows_and_light_columns)
 		assert_int_equal(m.shape.inner, inner);
 		assert_int_equal(m.shape.outer, outer);
 		for (size_t i = 0; i < n; i++)
-			assert_int_equal(planned(&m, i) / inner, planned(&m, i - i % inner) / inner);
+			assert_int_equal(planned(&m, i) / inner,
+					 planned(&m, i - i % inner) / inner);
 		done(&m);
 	}
 }
@@ -289,7 +293,8 @@ TEST(no_shape_is_claimed_for_traffic_at_random)
 
 		plan(&m, 8);
 		for (size_t i = 1; i < 8; i++)
-			both(&m, i, unit_random(&seed) % i, 1e5 * (double)(1 + unit_random(&seed) % 20));
+			both(&m, i, unit_random(&seed) % i,
+			     1e5 * (double)(1 + unit_random(&seed) % 20));
 		for (int k = 0; k < 5; k++) {
 			size_t i = unit_random(&seed) % 8, j = unit_random(&seed) % 8;
 
@@ -305,7 +310,8 @@ TEST(no_shape_is_claimed_for_traffic_at_random)
 
 /* A graph with processes, flows and devices. */
 
-static uint32_t add_process(struct graph *g, uint64_t pid, uint64_t ppid, const char *name, const char *cmdline)
+static uint32_t add_process(struct graph *g, uint64_t pid, uint64_t ppid, const char *name,
+			    const char *cmdline)
 {
 	struct node *n = graph_new_node(g, &process_type);
 
@@ -354,7 +360,7 @@ static void add_numa(struct graph *g, uint32_t process, const char *cpu, const c
 
 static const struct topo_problem *problem(const struct topology *t, const char *id)
 {
-	vec_for(&t->problems, p)
+	vec_for (&t->problems, p)
 		if (!strcmp(p->id, id))
 			return p;
 	return NULL;
@@ -362,14 +368,16 @@ static const struct topo_problem *problem(const struct topology *t, const char *
 
 static const struct topo_pattern *pattern(const struct topo_group *gr, enum parallelism kind)
 {
-	vec_for(&gr->patterns, p)
+	vec_for (&gr->patterns, p)
 		if (p->kind == kind)
 			return p;
 	return NULL;
 }
 
-static const char *const serve_line = "/usr/bin/python3 /usr/bin/vllm serve model --tensor-parallel-size 2";
-static const char *const worker_line = "python3 -c from multiprocessing.spawn import spawn_main; spawn_main()";
+static const char *const serve_line =
+    "/usr/bin/python3 /usr/bin/vllm serve model --tensor-parallel-size 2";
+static const char *const worker_line =
+    "python3 -c from multiprocessing.spawn import spawn_main; spawn_main()";
 
 /* A served model on two devices; the workers run on the node that is not their device's. */
 static void add_serving(struct graph *g, unsigned workers)
@@ -525,11 +533,13 @@ TEST(prefill_and_decode_are_told_apart)
 	for (uint64_t side = 0; side < 2; side++) {
 		char line[200];
 
-		snprintf(line, sizeof(line), "python3 /usr/bin/vllm serve m --kv-transfer-config {\"kv_role\":\"%s\"}",
+		snprintf(line, sizeof(line),
+			 "python3 /usr/bin/vllm serve m --kv-transfer-config {\"kv_role\":\"%s\"}",
 			 side ? "kv_consumer" : "kv_producer");
 		add_process(&g, 100 * (side + 1), 1, "vllm", line);
 		for (uint64_t i = 0; i < 2; i++) {
-			w[side][i] = add_process(&g, 100 * (side + 1) + 10 + i, 100 * (side + 1), "python3", worker_line);
+			w[side][i] = add_process(&g, 100 * (side + 1) + 10 + i, 100 * (side + 1),
+						 "python3", worker_line);
 			graph_link(&g, &access_type, w[side][i], add_npu(&g, 2 * side + i, "0"));
 		}
 	}
@@ -663,29 +673,29 @@ TEST(requests_are_one_step_and_the_way_goes_on)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_ring_keeps_its_order),
-		cmocka_unit_test(an_uneven_chain_is_a_chain_in_its_direction),
-		cmocka_unit_test(a_binary_tree_is_a_tree),
-		cmocka_unit_test(the_root_of_a_tree_is_who_sends_last),
-		cmocka_unit_test(all_to_all_is_told_from_a_ring),
-		cmocka_unit_test(one_server_is_symmetric_and_a_master_is_not),
-		cmocka_unit_test(three_servers_are_the_side_that_is_asked),
-		cmocka_unit_test(a_grid_has_heavy_rows_and_light_columns),
-		cmocka_unit_test(groups_with_leaders_are_a_hierarchy),
-		cmocka_unit_test(two_ranks_say_only_that_they_exchange_data),
-		cmocka_unit_test(greetings_do_not_hide_a_ring),
-		cmocka_unit_test(no_shape_is_claimed_for_traffic_at_random),
-		cmocka_unit_test(a_served_model_is_restored),
-		cmocka_unit_test(fewer_ranks_than_declared_are_a_finding),
-		cmocka_unit_test(similarity_is_a_true_cosine_and_remote_is_what_is_not_local),
-		cmocka_unit_test(collectives_over_sockets_are_a_finding),
-		cmocka_unit_test(data_between_nodes_is_a_finding),
-		cmocka_unit_test(prefill_and_decode_are_told_apart),
-		cmocka_unit_test(databases_and_web_servers_are_no_ranks),
-		cmocka_unit_test(two_jobs_side_by_side_stay_apart),
-		cmocka_unit_test(a_file_without_anything_is_no_mistake),
-		cmocka_unit_test(parents_in_a_circle_and_broken_maps_are_borne),
-		cmocka_unit_test(requests_are_one_step_and_the_way_goes_on),
+	    cmocka_unit_test(a_ring_keeps_its_order),
+	    cmocka_unit_test(an_uneven_chain_is_a_chain_in_its_direction),
+	    cmocka_unit_test(a_binary_tree_is_a_tree),
+	    cmocka_unit_test(the_root_of_a_tree_is_who_sends_last),
+	    cmocka_unit_test(all_to_all_is_told_from_a_ring),
+	    cmocka_unit_test(one_server_is_symmetric_and_a_master_is_not),
+	    cmocka_unit_test(three_servers_are_the_side_that_is_asked),
+	    cmocka_unit_test(a_grid_has_heavy_rows_and_light_columns),
+	    cmocka_unit_test(groups_with_leaders_are_a_hierarchy),
+	    cmocka_unit_test(two_ranks_say_only_that_they_exchange_data),
+	    cmocka_unit_test(greetings_do_not_hide_a_ring),
+	    cmocka_unit_test(no_shape_is_claimed_for_traffic_at_random),
+	    cmocka_unit_test(a_served_model_is_restored),
+	    cmocka_unit_test(fewer_ranks_than_declared_are_a_finding),
+	    cmocka_unit_test(similarity_is_a_true_cosine_and_remote_is_what_is_not_local),
+	    cmocka_unit_test(collectives_over_sockets_are_a_finding),
+	    cmocka_unit_test(data_between_nodes_is_a_finding),
+	    cmocka_unit_test(prefill_and_decode_are_told_apart),
+	    cmocka_unit_test(databases_and_web_servers_are_no_ranks),
+	    cmocka_unit_test(two_jobs_side_by_side_stay_apart),
+	    cmocka_unit_test(a_file_without_anything_is_no_mistake),
+	    cmocka_unit_test(parents_in_a_circle_and_broken_maps_are_borne),
+	    cmocka_unit_test(requests_are_one_step_and_the_way_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,8 +8,8 @@
 static bool joins_all(const struct node *n)
 {
 	return n->type == &cpu_type || n->type == &numa_type || n->type == &numa_set_type ||
-	       n->type == &net_namespace_type || n->type == &host_type || n->type == &wait_object_type ||
-	       n->type == &container_type;
+	       n->type == &net_namespace_type || n->type == &host_type ||
+	       n->type == &wait_object_type || n->type == &container_type;
 }
 
 struct walk {
@@ -47,13 +47,15 @@ void relations_between(struct graph *g, uint32_t from, uint32_t to, struct relat
 		step(&w, at, graph_out(g, at));
 		step(&w, at, graph_in(g, at));
 	}
-	/* Backwards from the end, so that both lists come out in the right order when read backwards. */
-	for (uint32_t at = to; w.by[to] != NODE_NONE; ) {
+	/* Backwards from the end, so that both lists come out in the right order when read
+	 * backwards. */
+	for (uint32_t at = to; w.by[to] != NODE_NONE;) {
 		vec_push(&ret->nodes, at);
 		if (at == from)
 			break;
 		vec_push(&ret->edges, w.by[at]);
-		at = g->edges.v[w.by[at]]->source == at ? g->edges.v[w.by[at]]->target : g->edges.v[w.by[at]]->source;
+		at = g->edges.v[w.by[at]]->source == at ? g->edges.v[w.by[at]]->target
+							: g->edges.v[w.by[at]]->source;
 	}
 	for (size_t i = 0; i < ret->nodes.n / 2; i++) {
 		uint32_t x = ret->nodes.v[i];
@@ -79,14 +81,15 @@ void relations_done(struct relation_path *p)
 
 void topology_link_parents(struct topology *t)
 {
-	vec_for(&t->g->edges, d)
+	vec_for (&t->g->edges, d)
 		if ((*d)->type == &parent_of_type)
 			return;
 	for (size_t i = 0; i < t->n_processes; i++) {
 		uint32_t up = t->actors.v[i].parent;
 
 		if (up != TOPO_NONE)
-			graph_link(t->g, &parent_of_type, t->actors.v[up].node, t->actors.v[i].node);
+			graph_link(t->g, &parent_of_type, t->actors.v[up].node,
+				   t->actors.v[i].node);
 	}
 }
 
@@ -135,7 +138,8 @@ static struct reach heap_pop(struct heap *h)
 	return ret;
 }
 
-static void trace(const struct topology *t, const uint32_t *by, uint32_t from, uint32_t to, struct topo_path *ret)
+static void trace(const struct topology *t, const uint32_t *by, uint32_t from, uint32_t to,
+		  struct topo_path *ret)
 {
 	size_t n = 0;
 

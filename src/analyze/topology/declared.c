@@ -6,48 +6,87 @@
 #include "json.h"
 #include "topology_parts.h"
 
-enum dimension { TENSOR, PIPELINE, DATA_PARALLEL, EXPERT, CONTEXT, PROCESSES, NODES, SERVERS, WORKERS };
+enum dimension {
+	TENSOR,
+	PIPELINE,
+	DATA_PARALLEL,
+	EXPERT,
+	CONTEXT,
+	PROCESSES,
+	NODES,
+	SERVERS,
+	WORKERS
+};
 
 /* Options with a number behind them: "--tensor-parallel-size 4", "--tensor-parallel-size=4". */
 static const struct {
 	const char *name;
 	enum dimension dim;
-	const char *only; /**< short ones mean this only where this word is on the line; NULL: everywhere */
+	const char *
+	    only; /**< short ones mean this only where this word is on the line; NULL: everywhere */
 } numbers[] = {
-	{"--tensor-parallel-size", TENSOR, NULL},	       {"--tensor-model-parallel-size", TENSOR, NULL},
-	{"--tp-size", TENSOR, NULL},			       {"--tp", TENSOR, "sglang"},
-	{"-tp", TENSOR, "vllm"},			       {"--autotp-size", TENSOR, NULL},
-	{"--pipeline-parallel-size", PIPELINE, NULL},	       {"--pipeline-model-parallel-size", PIPELINE, NULL},
-	{"--pp-size", PIPELINE, NULL},			       {"-pp", PIPELINE, "vllm"},
-	{"--pipeline-stages", PIPELINE, NULL},		       {"--data-parallel-size", DATA_PARALLEL, NULL},
-	{"--dp-size", DATA_PARALLEL, NULL},		       {"-dp", DATA_PARALLEL, "vllm"},
-	{"--dp", DATA_PARALLEL, "sglang"},		       {"--expert-model-parallel-size", EXPERT, NULL},
-	{"--expert-parallel-size", EXPERT, NULL},	       {"--ep-size", EXPERT, NULL},
-	{"--ep", EXPERT, "sglang"},			       {"--context-parallel-size", CONTEXT, NULL},
-	{"--nproc-per-node", PROCESSES, NULL},		       {"--num-gpus", PROCESSES, "deepspeed"},
-	{"--local-worker-num", PROCESSES, NULL},	       {"--worker-num", PROCESSES, "msrun"},
-	{"-np", PROCESSES, "mpirun"},			       {"-n", PROCESSES, "mpirun"},
-	{"-np", PROCESSES, "mpiexec"},			       {"-n", PROCESSES, "mpiexec"},
-	{"-np", PROCESSES, "horovodrun"},		       {"--nnodes", NODES, NULL},
-	{"--num-nodes", NODES, "deepspeed"},		       {"--num-servers", SERVERS, NULL},
-	{"--num-workers", WORKERS, NULL},		       {"--num-ps", SERVERS, NULL},
+	{"--tensor-parallel-size", TENSOR, NULL},
+	{"--tensor-model-parallel-size", TENSOR, NULL},
+	{"--tp-size", TENSOR, NULL},
+	{"--tp", TENSOR, "sglang"},
+	{"-tp", TENSOR, "vllm"},
+	{"--autotp-size", TENSOR, NULL},
+	{"--pipeline-parallel-size", PIPELINE, NULL},
+	{"--pipeline-model-parallel-size", PIPELINE, NULL},
+	{"--pp-size", PIPELINE, NULL},
+	{"-pp", PIPELINE, "vllm"},
+	{"--pipeline-stages", PIPELINE, NULL},
+	{"--data-parallel-size", DATA_PARALLEL, NULL},
+	{"--dp-size", DATA_PARALLEL, NULL},
+	{"-dp", DATA_PARALLEL, "vllm"},
+	{"--dp", DATA_PARALLEL, "sglang"},
+	{"--expert-model-parallel-size", EXPERT, NULL},
+	{"--expert-parallel-size", EXPERT, NULL},
+	{"--ep-size", EXPERT, NULL},
+	{"--ep", EXPERT, "sglang"},
+	{"--context-parallel-size", CONTEXT, NULL},
+	{"--nproc-per-node", PROCESSES, NULL},
+	{"--num-gpus", PROCESSES, "deepspeed"},
+	{"--local-worker-num", PROCESSES, NULL},
+	{"--worker-num", PROCESSES, "msrun"},
+	{"-np", PROCESSES, "mpirun"},
+	{"-n", PROCESSES, "mpirun"},
+	{"-np", PROCESSES, "mpiexec"},
+	{"-n", PROCESSES, "mpiexec"},
+	{"-np", PROCESSES, "horovodrun"},
+	{"--nnodes", NODES, NULL},
+	{"--num-nodes", NODES, "deepspeed"},
+	{"--num-servers", SERVERS, NULL},
+	{"--num-workers", WORKERS, NULL},
+	{"--num-ps", SERVERS, NULL},
 };
 
 /* A word of the command line that names a framework; the first that fits counts. */
 static const struct {
 	const char *word, *framework;
 } frameworks[] = {
-	{"vllm", "vLLM"},	{"sglang", "SGLang"},	{"mindspeed", "MindSpeed"}, {"megatron", "Megatron"},
-	{"pretrain_gpt", "Megatron"}, {"deepspeed", "DeepSpeed"}, {"torchrun", "torchrun"},
-	{"torch.distributed", "torchrun"}, {"msrun", "MindSpore"}, {"horovodrun", "Horovod"},
-	{"mpirun", "MPI"},	{"mpiexec", "MPI"},	{"ray::", "Ray"},	    {"raylet", "Ray"},
-	{"ray start", "Ray"},	{"dmlc_", "ps-lite"},
+	{"vllm", "vLLM"},
+	{"sglang", "SGLang"},
+	{"mindspeed", "MindSpeed"},
+	{"megatron", "Megatron"},
+	{"pretrain_gpt", "Megatron"},
+	{"deepspeed", "DeepSpeed"},
+	{"torchrun", "torchrun"},
+	{"torch.distributed", "torchrun"},
+	{"msrun", "MindSpore"},
+	{"horovodrun", "Horovod"},
+	{"mpirun", "MPI"},
+	{"mpiexec", "MPI"},
+	{"ray::", "Ray"},
+	{"raylet", "Ray"},
+	{"ray start", "Ray"},
+	{"dmlc_", "ps-lite"},
 };
 
 static unsigned *dimension_of(struct topo_declared *d, enum dimension dim)
 {
-	unsigned *all[] = {&d->tensor, &d->pipeline, &d->data,	&d->expert, &d->context,
-			   &d->processes, &d->nodes, &d->servers, &d->workers};
+	unsigned *all[] = {&d->tensor,    &d->pipeline, &d->data,    &d->expert, &d->context,
+			   &d->processes, &d->nodes,    &d->servers, &d->workers};
 
 	return all[dim];
 }
@@ -63,19 +102,21 @@ static bool same_option(const char *word, size_t n, const char *option)
 
 static void say(struct topology *t, struct topo_declared *d, const char *words, size_t n)
 {
-	d->text = d->text ? topo_text(t, "%s %.*s", d->text, (int)n, words) :
-			    topo_text(t, "%.*s", (int)n, words);
+	d->text = d->text ? topo_text(t, "%s %.*s", d->text, (int)n, words)
+			  : topo_text(t, "%.*s", (int)n, words);
 }
 
 /* One word of the line. @return whether it is an option that counts */
-static bool read_option(struct topology *t, struct topo_declared *d, const char *line, const char *word)
+static bool read_option(struct topology *t, struct topo_declared *d, const char *line,
+			const char *word)
 {
 	size_t n = strcspn(word, " ="), value_at = word[n] ? n + 1 : n;
 	char *end;
 	unsigned long v;
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		if (!same_option(word, n, numbers[i].name) || (numbers[i].only && !strstr(line, numbers[i].only)))
+		if (!same_option(word, n, numbers[i].name) ||
+		    (numbers[i].only && !strstr(line, numbers[i].only)))
 			continue;
 		v = strtoul(word + value_at, &end, 10);
 		if (end == word + value_at || !v || v > 1u << 20)
@@ -98,7 +139,8 @@ static bool read_line(struct topology *t, struct topo_declared *d, const char *l
 	for (const char *w = line; *w; w += strcspn(w, " "), w += strspn(w, " "))
 		if (*w == '-')
 			found |= read_option(t, d, line, w);
-	if (d->framework && !strcmp(d->framework, "vLLM") && strstr(line, "--enable-expert-parallel") && !d->expert)
+	if (d->framework && !strcmp(d->framework, "vLLM") &&
+	    strstr(line, "--enable-expert-parallel") && !d->expert)
 		d->expert = d->tensor ? d->tensor : 1;
 	/* Disaggregated serving: who fills the cache and who reads it. */
 	if (strstr(line, "kv_producer") || strstr(line, "--disaggregation-mode prefill"))
@@ -108,14 +150,16 @@ static bool read_line(struct topology *t, struct topo_declared *d, const char *l
 	return found || d->part;
 }
 
-static bool read_variable(struct topology *t, struct topo_declared *d, const char *key, const char *value)
+static bool read_variable(struct topology *t, struct topo_declared *d, const char *key,
+			  const char *value)
 {
-	static const char *const ranks[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "RANK_ID"};
-	static const char *const worlds[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "RANK_SIZE",
-					     "MS_WORKER_NUM"};
-	static const char *const devices[] = {"CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES",
+	static const char *const ranks[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
+					    "RANK_ID"};
+	static const char *const worlds[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+					     "RANK_SIZE", "MS_WORKER_NUM"};
+	static const char *const devices[] = {"CUDA_VISIBLE_DEVICES",   "ASCEND_RT_VISIBLE_DEVICES",
 					      "ASCEND_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-					      "ROCR_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"};
+					      "ROCR_VISIBLE_DEVICES",   "NVIDIA_VISIBLE_DEVICES"};
 	unsigned v = (unsigned)strtoul(value, NULL, 10);
 
 	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
@@ -140,9 +184,9 @@ static bool read_variable(struct topology *t, struct topo_declared *d, const cha
 		d->master = topo_text(t, "%.200s", value);
 		d->is_job = true;
 	} else if (!strcmp(key, "DMLC_ROLE") || !strcmp(key, "MS_ROLE")) {
-		d->part = strstr(value, "erver") || strstr(value, "PSERVER") ? "server" :
-			  strstr(value, "orker") || strstr(value, "WORKER")  ? "worker" :
-									       "scheduler";
+		d->part = strstr(value, "erver") || strstr(value, "PSERVER")  ? "server"
+			  : strstr(value, "orker") || strstr(value, "WORKER") ? "worker"
+									      : "scheduler";
 	} else {
 		return false;
 	}
@@ -174,9 +218,10 @@ static bool read_environment(struct topology *t, struct topo_declared *d, const 
 /* What starts a job has the job's words in its own line; it says nothing of itself. */
 static bool is_wrapper(const struct topo_actor *a)
 {
-	static const char *const names[] = {"bash", "sh",    "dash",	"-c",	   "timeout", "env",	   "nohup", "numactl",
-					    "sudo", "nice",  "taskset", "strace",  "time",    "stdbuf",	   "setsid", "chrt",
-					    "ssh",  "docker", "podman",	"kubectl", "tini",    "dumb-init", "xargs",  "tee"};
+	static const char *const names[] = {
+	    "bash", "sh",     "dash",    "-c",      "timeout", "env",       "nohup",  "numactl",
+	    "sudo", "nice",   "taskset", "strace",  "time",    "stdbuf",    "setsid", "chrt",
+	    "ssh",  "docker", "podman",  "kubectl", "tini",    "dumb-init", "xargs",  "tee"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(a->program, names[i]))
@@ -188,7 +233,8 @@ void topo_add_declared(struct topology *t)
 {
 	for (uint32_t i = 0; i < t->n_processes; i++) {
 		const struct node *n = t->g->nodes.v[t->actors.v[i].node];
-		const char *line = topo_str(n, process_f_cmdline), *env = topo_str(n, process_f_environment);
+		const char *line = topo_str(n, process_f_cmdline),
+			   *env = topo_str(n, process_f_environment);
 		struct topo_declared d = {.actor = i};
 		bool found = line && !is_wrapper(&t->actors.v[i]) && read_line(t, &d, line);
 
@@ -244,7 +290,8 @@ void topo_declared_around(struct topology *t, uint32_t actor, struct topo_declar
 		if (d->text) {
 			ret->actor = d->actor;
 			if (!ret->text || !strstr(ret->text, d->text))
-				ret->text = ret->text ? topo_text(t, "%s; %s", ret->text, d->text) : d->text;
+				ret->text = ret->text ? topo_text(t, "%s; %s", ret->text, d->text)
+						      : d->text;
 		} else if (ret->actor == TOPO_NONE) {
 			ret->actor = d->actor;
 		}

@@ -1,12 +1,13 @@
-/* Groups of equal ranks: same program, and joined by traffic, by a device each, or by their environment. */
+/* Groups of equal ranks: same program, and joined by traffic, by a device each, or by their
+ * environment. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "topology_parts.h"
 
 /* Below these a link is a token, a heartbeat or a greeting, and joins nobody. */
-#define TOKEN_BYTES  16
-#define LINK_BYTES   1024 /* at all, and a second */
+#define TOKEN_BYTES 16
+#define LINK_BYTES  1024 /* at all, and a second */
 /* A replica that uses less of a CPU than this is not what the host works for. */
 #define BUSY_SHARE 0.02
 
@@ -59,10 +60,12 @@ bool topo_carries_data(const struct topology *t, const struct topo_link *l)
 
 static bool same_program(const struct topo_actor *a, const struct topo_actor *b)
 {
-	return a->kind == ACTOR_PROCESS && b->kind == ACTOR_PROCESS && !strcmp(a->program, b->program);
+	return a->kind == ACTOR_PROCESS && b->kind == ACTOR_PROCESS &&
+	       !strcmp(a->program, b->program);
 }
 
-/* Side of a prefill/decode split that a process was started for, by itself or an ancestor; NULL: none. */
+/* Side of a prefill/decode split that a process was started for, by itself or an ancestor; NULL:
+ * none. */
 static const char *part_of(const struct topology *t, uint32_t actor)
 {
 	const struct topo_declared *d;
@@ -89,8 +92,9 @@ static bool joins(const struct topology *t, const struct topo_link *l)
 {
 	const struct topo_actor *a = &t->actors.v[l->from], *b = &t->actors.v[l->to];
 
-	return same_program(a, b) && !topo_is_foreign(a) && !topo_is_foreign(b) && a->role != ROLE_LOADER &&
-	       b->role != ROLE_LOADER && topo_carries_data(t, l) && !other_part(t, l->from, l->to);
+	return same_program(a, b) && !topo_is_foreign(a) && !topo_is_foreign(b) &&
+	       a->role != ROLE_LOADER && b->role != ROLE_LOADER && topo_carries_data(t, l) &&
+	       !other_part(t, l->from, l->to);
 }
 
 /* What a process exchanges data with. */
@@ -102,10 +106,11 @@ struct company {
 
 static void learn_company(const struct topology *t, struct company *list)
 {
-	vec_for(&t->links, l) {
+	vec_for (&t->links, l) {
 		const struct topo_actor *a = &t->actors.v[l->from], *b = &t->actors.v[l->to];
 
-		if (a->kind != ACTOR_PROCESS || b->kind != ACTOR_PROCESS || !topo_carries_data(t, l))
+		if (a->kind != ACTOR_PROCESS || b->kind != ACTOR_PROCESS ||
+		    !topo_carries_data(t, l))
 			continue;
 		if (a->parent == l->to) {
 			list[l->from].to_parent += l->measured ? l->bytes : 1;
@@ -138,7 +143,8 @@ static bool has_rank(const struct topology *t, uint32_t actor)
 	if (!d || d->actor != actor || !d->has_rank || t->actors.v[actor].role == ROLE_LOADER)
 		return false;
 	up = topo_declared_of(t, t->actors.v[actor].parent);
-	return !(up && up->actor == t->actors.v[actor].parent && up->has_rank && up->rank == d->rank);
+	return !(up && up->actor == t->actors.v[actor].parent && up->has_rank &&
+		 up->rank == d->rank);
 }
 
 /* Children that a rank keeps for itself: they talk to nobody but the parent. */
@@ -151,14 +157,18 @@ static void find_loaders(struct topology *t)
 		struct topo_actor *a = &t->actors.v[i];
 		const struct company *c = &list[i];
 
-		if (a->parent == TOPO_NONE || !same_program(a, &t->actors.v[a->parent]) || a->role != ROLE_UNKNOWN ||
-		    c->others || c->other_programs || (!c->to_parent && !c->from_parent) || topo_has_device(t, i))
+		if (a->parent == TOPO_NONE || !same_program(a, &t->actors.v[a->parent]) ||
+		    a->role != ROLE_UNKNOWN || c->others || c->other_programs ||
+		    (!c->to_parent && !c->from_parent) || topo_has_device(t, i))
 			continue;
-		if (!list[a->parent].others && !topo_has_device(t, a->parent) && !has_rank(t, a->parent))
+		if (!list[a->parent].others && !topo_has_device(t, a->parent) &&
+		    !has_rank(t, a->parent))
 			continue;
 		a->role = ROLE_LOADER;
 		a->role_pct = 80;
-		a->role_why = topo_text(t, "child of %s with the same program, exchanges data with it and with no other process",
+		a->role_why = topo_text(t,
+					"child of %s with the same program, exchanges data with it "
+					"and with no other process",
 					t->actors.v[a->parent].label);
 	}
 	free(list);
@@ -176,7 +186,8 @@ static void join_siblings(struct grouper *k)
 
 		if (has_rank(t, i)) {
 			const struct topo_declared *d = topo_declared_of(t, i);
-			const struct topo_declared *r = ranked != TOPO_NONE ? topo_declared_of(t, ranked) : NULL;
+			const struct topo_declared *r =
+			    ranked != TOPO_NONE ? topo_declared_of(t, ranked) : NULL;
 
 			if (r && r->world == d->world && same_program(a, &t->actors.v[ranked]) &&
 			    (!r->master || !d->master || !strcmp(r->master, d->master)))
@@ -207,7 +218,8 @@ bool topo_is_of_job(const struct topology *t, uint32_t actor)
 {
 	const struct topo_declared *d = topo_declared_of(t, actor);
 
-	return topo_has_device(t, actor) || (d && (d->framework || (d->actor == actor && d->is_job)));
+	return topo_has_device(t, actor) ||
+	       (d && (d->framework || (d->actor == actor && d->is_job)));
 }
 
 /* Could be one of several that do the same on their own. */
@@ -216,8 +228,9 @@ static bool may_be_replica(struct grouper *k, uint32_t i, const struct company *
 	const struct topo_actor *a = &k->t->actors.v[i];
 	const struct node *n = k->t->g->nodes.v[a->node];
 
-	if (topo_is_foreign(a) || a->role == ROLE_LOADER || a->parent == TOPO_NONE || a->listens || a->children ||
-	    k->t->actors.v[a->parent].listens || HAS(process, n, end_ns) || find(k, i) != i)
+	if (topo_is_foreign(a) || a->role == ROLE_LOADER || a->parent == TOPO_NONE || a->listens ||
+	    a->children || k->t->actors.v[a->parent].listens || HAS(process, n, end_ns) ||
+	    find(k, i) != i)
 		return false;
 	if (c->others || c->other_programs || c->to_parent || c->from_parent)
 		return false;
@@ -227,7 +240,8 @@ static bool may_be_replica(struct grouper *k, uint32_t i, const struct company *
 static int compare_replicas(const void *a, const void *b, void *ctx)
 {
 	const struct topology *t = ctx;
-	const struct topo_actor *x = &t->actors.v[*(const uint32_t *)a], *y = &t->actors.v[*(const uint32_t *)b];
+	const struct topo_actor *x = &t->actors.v[*(const uint32_t *)a],
+				*y = &t->actors.v[*(const uint32_t *)b];
 	int c;
 
 	if (x->parent != y->parent)
@@ -267,7 +281,7 @@ static uint32_t common_ancestor(const struct topology *t, const struct topo_grou
 	for (; a != TOPO_NONE; a = t->actors.v[a].parent) {
 		bool all = true;
 
-		vec_for(&gr->members, m)
+		vec_for (&gr->members, m)
 			all = all && topo_descends(t, *m, a);
 		if (all)
 			return a;
@@ -307,7 +321,7 @@ static void order_members(struct topology *t, struct topo_group *gr)
 	bool ranks = true;
 
 	gr->has_devices = true;
-	vec_for(&gr->members, m) {
+	vec_for (&gr->members, m) {
 		ranks = ranks && has_rank(t, *m);
 		gr->has_devices = gr->has_devices && topo_has_device(t, *m);
 	}
@@ -315,7 +329,9 @@ static void order_members(struct topology *t, struct topo_group *gr)
 		uint32_t a = gr->members.v[i];
 
 		keys[i].actor = a;
-		keys[i].key = ranks ? topo_declared_of(t, a)->rank : gr->has_devices ? device_of(t, a) : 0;
+		keys[i].key = ranks             ? topo_declared_of(t, a)->rank
+			      : gr->has_devices ? device_of(t, a)
+						: 0;
 	}
 	qsort(keys, gr->members.n, sizeof(*keys), compare_members);
 	for (size_t i = 0; i < gr->members.n; i++)
@@ -328,13 +344,15 @@ static void add_basis(struct topology *t, struct topo_group *gr)
 	uint32_t parent = t->actors.v[gr->members.v[0]].parent;
 	size_t siblings = 0, ranks = 0;
 
-	vec_for(&gr->members, m) {
+	vec_for (&gr->members, m) {
 		siblings += t->actors.v[*m].parent == parent;
 		ranks += has_rank(t, *m);
 	}
-	topo_evidence(&gr->basis, EVIDENCE_FOR, topo_text(t, "same program: %s", t->actors.v[gr->members.v[0]].program));
+	topo_evidence(&gr->basis, EVIDENCE_FOR,
+		      topo_text(t, "same program: %s", t->actors.v[gr->members.v[0]].program));
 	if (siblings == gr->members.n && parent != TOPO_NONE)
-		topo_evidence(&gr->basis, EVIDENCE_FOR, topo_text(t, "same parent: %s", t->actors.v[parent].label));
+		topo_evidence(&gr->basis, EVIDENCE_FOR,
+			      topo_text(t, "same parent: %s", t->actors.v[parent].label));
 	if (gr->has_devices)
 		topo_evidence(&gr->basis, EVIDENCE_FOR, "each uses an accelerator of its own");
 	if (ranks == gr->members.n)
@@ -379,7 +397,8 @@ static void collect_groups(struct grouper *k)
 	for (uint32_t i = 0; i < t->n_processes; i++) {
 		uint32_t p = t->actors.v[i].parent;
 
-		if (t->actors.v[i].role == ROLE_LOADER && p != TOPO_NONE && t->actors.v[p].group != TOPO_NONE)
+		if (t->actors.v[i].role == ROLE_LOADER && p != TOPO_NONE &&
+		    t->actors.v[p].group != TOPO_NONE)
 			t->groups.v[t->actors.v[p].group].loaders++;
 	}
 	free(group_of);
@@ -393,7 +412,7 @@ void topo_add_groups(struct topology *t)
 	for (uint32_t i = 0; i < t->n_processes; i++)
 		k.up[i] = i;
 	find_loaders(t);
-	vec_for(&t->links, l)
+	vec_for (&t->links, l)
 		if (joins(t, l))
 			join(&k, l->from, l->to);
 	join_siblings(&k);

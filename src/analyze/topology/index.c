@@ -1,4 +1,5 @@
-/* Actors of a topology: processes with their parents and programs, and the whole's begin and end. */
+/* Actors of a topology: processes with their parents and programs, and the whole's begin and end.
+ */
 #include "topology.h"
 
 #include <ctype.h>
@@ -98,12 +99,14 @@ static const char *base_of(const char *word, size_t *n)
 
 static bool is_interpreter(const char *word, size_t n)
 {
-	static const char *const names[] = {"python", "bash", "sh", "dash", "perl", "ruby", "node", "java"};
+	static const char *const names[] = {"python", "bash", "sh",   "dash",
+					    "perl",   "ruby", "node", "java"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		size_t k = strlen(names[i]);
 
-		if (n >= k && !strncmp(word, names[i], k) && strspn(word + k, "0123456789.") >= n - k)
+		if (n >= k && !strncmp(word, names[i], k) &&
+		    strspn(word + k, "0123456789.") >= n - k)
 			return true;
 	}
 	return false;
@@ -117,10 +120,12 @@ static const char *script_of(struct topology *t, const char *args)
 
 	while (*args == '-') {
 		if (!strncmp(args, "-c ", 3))
-			return strstr(args, "multiprocessing.spawn") ? "multiprocessing.spawn" :
-			       strstr(args, "multiprocessing.forkserver") ? "multiprocessing.forkserver" :
-			       strstr(args, "multiprocessing.resource_tracker") ? "multiprocessing.resource_tracker" :
-									 "-c";
+			return strstr(args, "multiprocessing.spawn") ? "multiprocessing.spawn"
+			       : strstr(args, "multiprocessing.forkserver")
+				   ? "multiprocessing.forkserver"
+			       : strstr(args, "multiprocessing.resource_tracker")
+				   ? "multiprocessing.resource_tracker"
+				   : "-c";
 		if (!strncmp(args, "-m ", 3)) {
 			args = next_word(args);
 			break;
@@ -164,7 +169,8 @@ static const char *program_of(struct topology *t, const struct node *n)
 static int compare_processes(const void *a, const void *b, void *ctx)
 {
 	const struct graph *g = ctx;
-	const struct node *x = g->nodes.v[*(const uint32_t *)a], *y = g->nodes.v[*(const uint32_t *)b];
+	const struct node *x = g->nodes.v[*(const uint32_t *)a],
+			  *y = g->nodes.v[*(const uint32_t *)b];
 	int ns = x->ns == y->ns ? 0 : strcmp(x->ns, y->ns);
 
 	if (ns)
@@ -181,13 +187,13 @@ static const char *process_label(struct topology *t, const struct node *n)
 	const char *name = topo_str(n, process_f_name);
 	bool here = !strcmp(n->ns, "local");
 
-	return topo_text(t, "%s[%" PRIu64 "]%s%s", name ? name : "?", GET(process, n, pid), here ? "" : "@",
-			 here ? "" : n->ns);
+	return topo_text(t, "%s[%" PRIu64 "]%s%s", name ? name : "?", GET(process, n, pid),
+			 here ? "" : "@", here ? "" : n->ns);
 }
 
 static void set_parents_by_edges(struct topology *t)
 {
-	vec_for(&t->g->edges, d) {
+	vec_for (&t->g->edges, d) {
 		uint32_t parent = t->actor_of[(*d)->source], child = t->actor_of[(*d)->target];
 
 		if ((*d)->type == &parent_of_type && parent != child && parent < t->n_processes &&
@@ -196,7 +202,8 @@ static void set_parents_by_edges(struct topology *t)
 	}
 }
 
-/* The process with that pid that had begun when the child began: processes of a pid lie side by side. */
+/* The process with that pid that had begun when the child began: processes of a pid lie side by
+ * side. */
 static uint32_t find_parent(const struct topology *t, const struct node *child)
 {
 	size_t low = 0, high = t->n_processes;
@@ -215,7 +222,8 @@ static uint32_t find_parent(const struct topology *t, const struct node *child)
 	for (; low < t->n_processes; low++) {
 		const struct node *n = t->g->nodes.v[t->actors.v[low].node];
 
-		if (strcmp(n->ns, child->ns) || GET(process, n, pid) != GET(process, child, ppid) || n == child)
+		if (strcmp(n->ns, child->ns) || GET(process, n, pid) != GET(process, child, ppid) ||
+		    n == child)
 			break;
 		if (ret == TOPO_NONE || GET(process, n, start_ns) <= GET(process, child, start_ns))
 			ret = (uint32_t)low;
@@ -229,7 +237,8 @@ static void cut_circles(struct topology *t)
 	uint32_t *seen = mem_alloc((t->n_processes + 1) * sizeof(*seen));
 
 	for (uint32_t i = 0; i < t->n_processes; i++) {
-		for (uint32_t at = i; at != TOPO_NONE && seen[at] != i + 1; at = t->actors.v[at].parent) {
+		for (uint32_t at = i; at != TOPO_NONE && seen[at] != i + 1;
+		     at = t->actors.v[at].parent) {
 			uint32_t up = t->actors.v[at].parent;
 
 			if (seen[at])
@@ -247,7 +256,7 @@ static void cut_circles(struct topology *t)
 
 static void set_containers(struct topology *t)
 {
-	vec_for(&t->g->edges, d) {
+	vec_for (&t->g->edges, d) {
 		uint32_t a = t->actor_of[(*d)->source];
 		const struct node *n = t->g->nodes.v[(*d)->target];
 		const char *name;
@@ -266,14 +275,16 @@ void topo_add_processes(struct topology *t)
 
 	t->actor_of = mem_alloc((g->nodes.n + 1) * sizeof(*t->actor_of));
 	memset(t->actor_of, 0xff, (g->nodes.n + 1) * sizeof(*t->actor_of));
-	vec_for(&g->nodes, n)
-		if ((*n)->type == &process_type && !(HAS(process, *n, kthread) && GET(process, *n, kthread)))
+	vec_for (&g->nodes, n)
+		if ((*n)->type == &process_type &&
+		    !(HAS(process, *n, kthread) && GET(process, *n, kthread)))
 			vec_push(&list, (*n)->index);
 	if (list.n)
 		qsort_r(list.v, list.n, sizeof(*list.v), compare_processes, g);
 	vec_reserve(&t->actors, list.n + 64);
-	vec_for(&list, i) {
-		struct topo_actor *a = topo_new_actor(t, ACTOR_PROCESS, *i, process_label(t, g->nodes.v[*i]));
+	vec_for (&list, i) {
+		struct topo_actor *a =
+		    topo_new_actor(t, ACTOR_PROCESS, *i, process_label(t, g->nodes.v[*i]));
 
 		a->program = program_of(t, g->nodes.v[*i]);
 		t->actor_of[*i] = (uint32_t)(a - t->actors.v);
@@ -284,7 +295,8 @@ void topo_add_processes(struct topology *t)
 	for (size_t i = 0; i < t->n_processes; i++) {
 		const struct node *n = g->nodes.v[t->actors.v[i].node];
 
-		if (t->actors.v[i].parent == TOPO_NONE && HAS(process, n, ppid) && GET(process, n, ppid))
+		if (t->actors.v[i].parent == TOPO_NONE && HAS(process, n, ppid) &&
+		    GET(process, n, ppid))
 			t->actors.v[i].parent = find_parent(t, n);
 	}
 	cut_circles(t);
@@ -321,8 +333,8 @@ void topology_init(struct topology *t, struct graph *g)
 
 static void free_groups(struct topology *t)
 {
-	vec_for(&t->groups, gr) {
-		vec_for(&gr->patterns, p)
+	vec_for (&t->groups, gr) {
+		vec_for (&gr->patterns, p)
 			vec_done(&p->evidence);
 		vec_done(&gr->members);
 		vec_done(&gr->shape.order);
@@ -335,19 +347,19 @@ static void free_groups(struct topology *t)
 void topology_done(struct topology *t)
 {
 	free_groups(t);
-	vec_for(&t->knots, k)
+	vec_for (&t->knots, k)
 		vec_done(&k->actors);
-	vec_for(&t->paths, p) {
+	vec_for (&t->paths, p) {
 		vec_done(&p->actors);
 		vec_done(&p->links);
 	}
-	vec_for(&t->places, p) {
+	vec_for (&t->places, p) {
 		vec_done(&p->cpu);
 		vec_done(&p->memory);
 	}
-	vec_for(&t->devices, d)
+	vec_for (&t->devices, d)
 		vec_done(&d->users);
-	vec_for(&t->problems, p)
+	vec_for (&t->problems, p)
 		vec_done(&p->actors);
 	vec_done(&t->actors);
 	vec_done(&t->links);
@@ -378,7 +390,8 @@ bool topo_related(const struct topology *t, uint32_t actor, uint32_t other)
 
 	if (topo_descends(t, actor, other) || topo_descends(t, other, actor))
 		return true;
-	if (t->actors.v[actor].group != TOPO_NONE && t->actors.v[actor].group == t->actors.v[other].group)
+	if (t->actors.v[actor].group != TOPO_NONE &&
+	    t->actors.v[actor].group == t->actors.v[other].group)
 		return true;
 	l = topology_out(t, actor, &n);
 	for (size_t i = 0; i < n; i++)

@@ -1,4 +1,5 @@
-/* Links of a topology: all data between two actors by one kind of path, from the relations of a graph. */
+/* Links of a topology: all data between two actors by one kind of path, from the relations of a
+ * graph. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ void topo_put_link(struct topology *t, const struct topo_link *l)
 	vec_push(&t->links, *l);
 }
 
-static uint32_t end_by_label(struct linker *k, enum actor_kind kind, uint32_t node, const char *label)
+static uint32_t end_by_label(struct linker *k, enum actor_kind kind, uint32_t node,
+			     const char *label)
 {
 	const char *key = graph_str(k->t->g, label);
 	bool is_new;
@@ -64,7 +66,8 @@ static uint32_t outside(struct linker *k, uint32_t node)
 
 	if (!addr)
 		return end_by_label(k, ACTOR_OUTSIDE, node, graph_node_id(k->t->g, node));
-	if (!port || (port >= EPHEMERAL_PORT && !(HAS(socket, n, listening) && GET(socket, n, listening))))
+	if (!port ||
+	    (port >= EPHEMERAL_PORT && !(HAS(socket, n, listening) && GET(socket, n, listening))))
 		return end_by_label(k, ACTOR_OUTSIDE, node, addr);
 	return end_by_label(k, ACTOR_OUTSIDE, node, topo_text(k->t, "%s:%" PRIu64, addr, port));
 }
@@ -102,9 +105,10 @@ static void add_flow(struct linker *k, const struct edge *d)
 
 static bool is_pseudo(const char *fs)
 {
-	static const char *const names[] = {"proc", "sysfs", "cgroup", "cgroup2", "devtmpfs", "devpts",
-					    "debugfs", "tracefs", "securityfs", "bpf", "anon_inodefs",
-					    "sockfs", "pipefs", "pidfs", "nsfs"};
+	static const char *const names[] = {"proc",       "sysfs",  "cgroup",       "cgroup2",
+					    "devtmpfs",   "devpts", "debugfs",      "tracefs",
+					    "securityfs", "bpf",    "anon_inodefs", "sockfs",
+					    "pipefs",     "pidfs",  "nsfs"};
 
 	for (size_t i = 0; fs && i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(fs, names[i]))
@@ -124,8 +128,8 @@ static uint32_t storage(struct linker *k, uint32_t node)
 	fs = topo_str(n, file_f_fs_type);
 	dev = topo_str(n, file_f_dev);
 	return end_by_label(k, ACTOR_STORAGE, node,
-			    topo_text(k->t, "storage %s%s%s%s", dev ? dev : "?", fs ? " (" : "", fs ? fs : "",
-				      fs ? ")" : ""));
+			    topo_text(k->t, "storage %s%s%s%s", dev ? dev : "?", fs ? " (" : "",
+				      fs ? fs : "", fs ? ")" : ""));
 }
 
 static void add_file(struct linker *k, const struct edge *d, bool write)
@@ -216,26 +220,29 @@ static bool is_touched(const struct graph *g, const struct shared_mapper *m)
 }
 
 /* Of memory that one process may write and others may only read, the direction is plain. */
-static void add_one_writer(struct topology *t, const struct shared_object *o, const struct pair_map *proven)
+static void add_one_writer(struct topology *t, const struct shared_object *o,
+			   const struct pair_map *proven)
 {
 	struct topo_link l = {.kind = "shared_memory", .from = TOPO_NONE};
 
-	vec_for(&o->mappers, m)
+	vec_for (&o->mappers, m)
 		if (may_write(t->g, m) && is_touched(t->g, m))
 			l.from = t->actor_of[m->process];
-	vec_for(&o->mappers, m) {
+	vec_for (&o->mappers, m) {
 		l.to = t->actor_of[m->process];
-		if (l.from != TOPO_NONE && l.to != TOPO_NONE && l.to != l.from && is_touched(t->g, m) &&
-		    !pair_map_get(proven, pair_of(l.from, l.to)))
+		if (l.from != TOPO_NONE && l.to != TOPO_NONE && l.to != l.from &&
+		    is_touched(t->g, m) && !pair_map_get(proven, pair_of(l.from, l.to)))
 			topo_put_link(t, &l);
 	}
 }
 
 static void add_proven(struct topology *t, const struct shared_object *o, struct pair_map *proven)
 {
-	vec_for(&o->wakes, w) {
-		struct topo_link l = {.kind = "shared_memory", .from = t->actor_of[w->waker],
-				      .to = t->actor_of[w->waiter], .messages = w->wakeups,
+	vec_for (&o->wakes, w) {
+		struct topo_link l = {.kind = "shared_memory",
+				      .from = t->actor_of[w->waker],
+				      .to = t->actor_of[w->waiter],
+				      .messages = w->wakeups,
 				      .waited_ns = w->waited_ns};
 		bool is_new;
 
@@ -259,17 +266,18 @@ static bool is_memory(const struct topology *t, const struct shared_object *o)
 	return shared_memory_is_path(o) && !(kind && !strcmp(kind, "device"));
 }
 
-/* Between two processes, wake-ups tell more than what they may do: the latter counts where there are none. */
+/* Between two processes, wake-ups tell more than what they may do: the latter counts where there
+ * are none. */
 static void add_shared_memory(struct topology *t)
 {
 	struct pair_map proven = {0};
 	struct shared_objects all;
 
 	shared_memory_objects(t->g, &all);
-	vec_for(&all.v, o)
+	vec_for (&all.v, o)
 		if (is_memory(t, o))
 			add_proven(t, o, &proven);
-	vec_for(&all.v, o)
+	vec_for (&all.v, o)
 		if (is_memory(t, o) && !o->wakes.n && o->writers == 1)
 			add_one_writer(t, o, &proven);
 	shared_memory_done(&all);
@@ -284,7 +292,8 @@ static uint64_t device_number(const struct node *n)
 static int compare_ends(const void *a, const void *b, void *ctx)
 {
 	const struct topology *t = ctx;
-	const struct topo_actor *x = &t->actors.v[*(const uint32_t *)a], *y = &t->actors.v[*(const uint32_t *)b];
+	const struct topo_actor *x = &t->actors.v[*(const uint32_t *)a],
+				*y = &t->actors.v[*(const uint32_t *)b];
 	uint64_t i, j;
 
 	if (x->kind != y->kind)
@@ -299,7 +308,8 @@ static void sort_ends(struct topology *t)
 {
 	size_t n = t->actors.n - t->n_processes;
 	struct topo_actor *sorted = mem_alloc((n + 1) * sizeof(*sorted));
-	uint32_t *order = mem_alloc((n + 1) * sizeof(*order)), *number = mem_alloc((t->actors.n + 1) * sizeof(*number));
+	uint32_t *order = mem_alloc((n + 1) * sizeof(*order)),
+		 *number = mem_alloc((t->actors.n + 1) * sizeof(*number));
 
 	for (uint32_t i = 0; i < n; i++)
 		order[i] = (uint32_t)t->n_processes + i;
@@ -315,7 +325,7 @@ static void sort_ends(struct topology *t)
 	for (size_t i = 0; i < t->g->nodes.n; i++)
 		if (t->actor_of[i] != TOPO_NONE)
 			t->actor_of[i] = number[t->actor_of[i]];
-	vec_for(&t->links, l) {
+	vec_for (&t->links, l) {
 		l->from = number[l->from];
 		l->to = number[l->to];
 	}
@@ -346,7 +356,8 @@ static void add_up(struct topo_link *to, const struct topo_link *l)
 		to->first_ns = l->first_ns;
 }
 
-/* Sorted by from, to, kind; "~" sorts behind all kinds, so that wakes meet the links that they belong to. */
+/* Sorted by from, to, kind; "~" sorts behind all kinds, so that wakes meet the links that they
+ * belong to. */
 static void merge_links(struct topology *t)
 {
 	size_t n = 0, run = 0;
@@ -355,7 +366,8 @@ static void merge_links(struct topology *t)
 		qsort(t->links.v, t->links.n, sizeof(*t->links.v), compare_links);
 	for (size_t i = 0; i < t->links.n; i++) {
 		const struct topo_link l = t->links.v[i];
-		bool same = n > run && t->links.v[n - 1].from == l.from && t->links.v[n - 1].to == l.to;
+		bool same =
+		    n > run && t->links.v[n - 1].from == l.from && t->links.v[n - 1].to == l.to;
 
 		if (!same)
 			run = n;
@@ -386,7 +398,7 @@ static void index_links(struct topology *t)
 			at++;
 		t->first_link[a] = (uint32_t)at;
 	}
-	vec_for(&t->links, l) {
+	vec_for (&t->links, l) {
 		t->actors.v[l->from].bytes_out += l->bytes;
 		t->actors.v[l->to].bytes_in += l->bytes;
 	}
@@ -394,14 +406,16 @@ static void index_links(struct topology *t)
 
 static void find_listeners(struct topology *t)
 {
-	vec_for(&t->g->edges, d) {
+	vec_for (&t->g->edges, d) {
 		const struct node *n = t->g->nodes.v[(*d)->target];
 		uint32_t p;
 
 		if ((*d)->type != &own_type)
 			continue;
-		if (!(n->type == &socket_type && HAS(socket, n, listening) && GET(socket, n, listening)) &&
-		    !(n->type == &unix_socket_type && HAS(unix_socket, n, listening) && GET(unix_socket, n, listening)))
+		if (!(n->type == &socket_type && HAS(socket, n, listening) &&
+		      GET(socket, n, listening)) &&
+		    !(n->type == &unix_socket_type && HAS(unix_socket, n, listening) &&
+		      GET(unix_socket, n, listening)))
 			continue;
 		p = process_of(t->g, (*d)->source);
 		if (p != NODE_NONE && t->actor_of[p] != TOPO_NONE)
@@ -413,10 +427,10 @@ void topo_add_links(struct topology *t)
 {
 	struct linker k = {.t = t};
 
-	vec_for(&t->g->edges, d)
+	vec_for (&t->g->edges, d)
 		add_edge(&k, *d);
 	if (!k.has_copies)
-		vec_for(&t->g->edges, d)
+		vec_for (&t->g->edges, d)
 			if ((*d)->type == &memory_copy_type)
 				add_between(&k, *d, "memory_copy");
 	add_shared_memory(t);

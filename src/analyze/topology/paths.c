@@ -4,7 +4,8 @@
 
 #include "topology_parts.h"
 
-/** All links between two actors as one step, requests and replies together, in the request's direction. */
+/** All links between two actors as one step, requests and replies together, in the request's
+ * direction. */
 struct arc {
 	uint32_t from, to, link;
 	uint64_t bytes, waited_ns;
@@ -14,11 +15,13 @@ struct arc {
 struct router {
 	struct topology *t;
 	VEC(struct arc) arcs;
-	uint32_t *whole;  /**< [actors.n] representative: members of a collective are one */
-	uint32_t *part;	  /**< [actors.n] strongly connected part of that; numbered against the direction of data */
-	uint32_t *first;  /**< [actors.n + 1] arcs by representative of their begin */
+	uint32_t *whole; /**< [actors.n] representative: members of a collective are one */
+	uint32_t *part;  /**< [actors.n] strongly connected part of that; numbered against the
+			    direction of data */
+	uint32_t *first; /**< [actors.n + 1] arcs by representative of their begin */
 	uint32_t nparts;
-	uint64_t *width;  /**< [nparts] of the widest way here; 0: nothing measured yet, UINT64_MAX: begin */
+	uint64_t *width;  /**< [nparts] of the widest way here; 0: nothing measured yet, UINT64_MAX:
+			     begin */
 	uint32_t *before; /**< [nparts] last arc of that way, TOPO_NONE: a begin */
 };
 
@@ -47,7 +50,8 @@ static size_t gather(const struct topology *t, size_t at, struct arc *ret)
 	const struct topo_link *l = &t->links.v[at];
 
 	*ret = (struct arc){.from = l->from, .to = l->to, .link = (uint32_t)at};
-	for (; at < t->links.n && t->links.v[at].from == ret->from && t->links.v[at].to == ret->to; at++) {
+	for (; at < t->links.n && t->links.v[at].from == ret->from && t->links.v[at].to == ret->to;
+	     at++) {
 		l = &t->links.v[at];
 		ret->bytes += l->bytes;
 		ret->waited_ns += l->waited_ns;
@@ -111,19 +115,19 @@ static void guess_arcs(struct router *r)
 {
 	struct topology *t = r->t;
 
-	vec_for(&t->groups, gr) {
+	vec_for (&t->groups, gr) {
 		uint32_t a = gr->launcher, up;
 
 		if (a == TOPO_NONE || t->actors.v[a].group != TOPO_NONE ||
 		    (t->actors.v[a].role != ROLE_ENGINE && t->actors.v[a].role != ROLE_API_SERVER))
 			continue;
-		vec_for(&gr->members, m)
+		vec_for (&gr->members, m)
 			if (t->actors.v[*m].parent == a)
 				guess(r, a, *m);
 		for (; t->actors.v[a].role == ROLE_ENGINE; a = up) {
 			up = t->actors.v[a].parent;
-			if (up == TOPO_NONE ||
-			    (t->actors.v[up].role != ROLE_ENGINE && t->actors.v[up].role != ROLE_API_SERVER))
+			if (up == TOPO_NONE || (t->actors.v[up].role != ROLE_ENGINE &&
+						t->actors.v[up].role != ROLE_API_SERVER))
 				break;
 			guess(r, up, a);
 		}
@@ -149,9 +153,9 @@ static void join_collectives(struct router *r)
 {
 	for (uint32_t i = 0; i < r->t->actors.n; i++)
 		r->whole[i] = i;
-	vec_for(&r->t->groups, gr)
+	vec_for (&r->t->groups, gr)
 		if (is_collective(gr))
-			vec_for(&gr->members, m)
+			vec_for (&gr->members, m)
 				r->whole[*m] = gr->members.v[0];
 }
 
@@ -236,8 +240,12 @@ static void visit(struct router *r, struct search *s, uint32_t root)
 static void find_parts(struct router *r)
 {
 	size_t n = r->t->actors.n + 1;
-	struct search s = {.number = mem_alloc(n * 4), .low = mem_alloc(n * 4), .next = mem_alloc(n * 4),
-			   .calls = mem_alloc(n * 4), .open = mem_alloc(n * 4), .is_open = mem_alloc(n)};
+	struct search s = {.number = mem_alloc(n * 4),
+			   .low = mem_alloc(n * 4),
+			   .next = mem_alloc(n * 4),
+			   .calls = mem_alloc(n * 4),
+			   .open = mem_alloc(n * 4),
+			   .is_open = mem_alloc(n)};
 
 	for (uint32_t i = 0; i < r->t->actors.n; i++)
 		if (r->whole[i] == i && !s.number[i])
@@ -265,11 +273,11 @@ static void name_knot(struct topology *t, struct topo_knot *k)
 {
 	uint32_t group = t->actors.v[k->actors.v[0]].group;
 
-	vec_for(&k->actors, a)
+	vec_for (&k->actors, a)
 		if (t->actors.v[*a].group != group)
 			group = TOPO_NONE;
-	k->what = group != TOPO_NONE ? topo_text(t, "collective of %zu ranks", k->actors.n) :
-				       topo_text(t, "circle of data through %zu", k->actors.n);
+	k->what = group != TOPO_NONE ? topo_text(t, "collective of %zu ranks", k->actors.n)
+				     : topo_text(t, "circle of data through %zu", k->actors.n);
 }
 
 static void add_knots(struct router *r)
@@ -291,10 +299,10 @@ static void add_knots(struct router *r)
 		}
 		vec_push(&t->knots.v[knot[p] - 1].actors, i);
 	}
-	vec_for(&t->links, l)
+	vec_for (&t->links, l)
 		if (r->part[l->from] == r->part[l->to] && knot[r->part[l->from]])
 			t->knots.v[knot[r->part[l->from]] - 1].bytes += l->bytes;
-	vec_for(&t->knots, k)
+	vec_for (&t->knots, k)
 		name_knot(t, k);
 	if (t->knots.n)
 		qsort(t->knots.v, t->knots.n, sizeof(*t->knots.v), compare_knots);
@@ -320,7 +328,8 @@ static int compare_parts(const void *a, const void *b, void *ctx)
 	return x < y ? -1 : x > y;
 }
 
-/* Parts are numbered so that data goes from higher numbers to lower ones: one pass over the arcs is enough. */
+/* Parts are numbered so that data goes from higher numbers to lower ones: one pass over the arcs is
+ * enough. */
 static void find_widest(struct router *r)
 {
 	uint32_t *order = mem_alloc((r->arcs.n + 1) * sizeof(*order));
@@ -336,9 +345,11 @@ static void find_widest(struct router *r)
 		uint32_t p = r->part[a->from], q = r->part[a->to];
 		uint64_t width = narrower(r->before[p] == TOPO_NONE ? UINT64_MAX : r->width[p], a);
 
-		if (p == q || (r->before[q] != TOPO_NONE && width <= r->width[q] && r->width[q] != UINT64_MAX))
+		if (p == q || (r->before[q] != TOPO_NONE && width <= r->width[q] &&
+			       r->width[q] != UINT64_MAX))
 			continue;
-		/* Of a way on which nothing was measured, nothing is known: any measured one is better. */
+		/* Of a way on which nothing was measured, nothing is known: any measured one is
+		 * better. */
 		if (r->before[q] != TOPO_NONE && width == UINT64_MAX)
 			continue;
 		r->width[q] = width;
@@ -406,7 +417,8 @@ static int compare_ends(const void *a, const void *b, void *ctx)
 {
 	const struct router *r = ctx;
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	uint64_t wx = r->width[x] == UINT64_MAX ? 0 : r->width[x], wy = r->width[y] == UINT64_MAX ? 0 : r->width[y];
+	uint64_t wx = r->width[x] == UINT64_MAX ? 0 : r->width[x],
+		 wy = r->width[y] == UINT64_MAX ? 0 : r->width[y];
 
 	if (wx != wy)
 		return wx < wy ? 1 : -1;
@@ -418,7 +430,7 @@ static void add_paths(struct router *r)
 	uint8_t *goes_on = mem_alloc(r->nparts + 1);
 	VEC(uint32_t) ends = {0};
 
-	vec_for(&r->arcs, a)
+	vec_for (&r->arcs, a)
 		goes_on[r->part[a->from]] |= r->part[a->from] != r->part[a->to];
 	for (uint32_t p = 0; p < r->nparts; p++)
 		if (!goes_on[p] && r->before[p] != TOPO_NONE)
@@ -436,7 +448,10 @@ static void add_paths(struct router *r)
 void topo_add_paths(struct topology *t)
 {
 	size_t n = t->actors.n + 1;
-	struct router r = {.t = t, .whole = mem_alloc(n * 4), .part = mem_alloc(n * 4), .first = mem_alloc((n + 1) * 4)};
+	struct router r = {.t = t,
+			   .whole = mem_alloc(n * 4),
+			   .part = mem_alloc(n * 4),
+			   .first = mem_alloc((n + 1) * 4)};
 
 	add_arcs(&r);
 	guess_arcs(&r);

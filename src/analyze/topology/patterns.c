@@ -22,19 +22,25 @@ static bool is_all_reduce(enum shape s)
 static enum parallelism meaning(enum shape s)
 {
 	static const enum parallelism kinds[SHAPE_COUNT] = {
-		[SHAPE_UNKNOWN] = PAR_UNKNOWN,	  [SHAPE_NONE] = PAR_REPLICAS,
-		[SHAPE_PAIR] = PAR_PAIR,	  [SHAPE_RING] = PAR_RING,
-		[SHAPE_CHAIN] = PAR_PIPELINE,	  [SHAPE_TREE] = PAR_TREE,
-		[SHAPE_STAR] = PAR_STAR,	  [SHAPE_SERVERS] = PAR_PARAMETER_SERVER,
-		[SHAPE_ALL_TO_ALL] = PAR_ALL_TO_ALL, [SHAPE_HIERARCHY] = PAR_HIERARCHICAL,
-		[SHAPE_GRID] = PAR_GRID,
+	    [SHAPE_UNKNOWN] = PAR_UNKNOWN,
+	    [SHAPE_NONE] = PAR_REPLICAS,
+	    [SHAPE_PAIR] = PAR_PAIR,
+	    [SHAPE_RING] = PAR_RING,
+	    [SHAPE_CHAIN] = PAR_PIPELINE,
+	    [SHAPE_TREE] = PAR_TREE,
+	    [SHAPE_STAR] = PAR_STAR,
+	    [SHAPE_SERVERS] = PAR_PARAMETER_SERVER,
+	    [SHAPE_ALL_TO_ALL] = PAR_ALL_TO_ALL,
+	    [SHAPE_HIERARCHY] = PAR_HIERARCHICAL,
+	    [SHAPE_GRID] = PAR_GRID,
 	};
 
 	return kinds[s];
 }
 
 /* "a[1] -> b[2] -> c[3]", at most eight of them. */
-static const char *chain_text(struct topology *t, const struct topo_group *gr, const char *arrow, bool closed)
+static const char *chain_text(struct topology *t, const struct topo_group *gr, const char *arrow,
+			      bool closed)
 {
 	struct strbuf b = {0};
 	const char *ret;
@@ -62,23 +68,30 @@ static const char *shape_sentence(struct topology *t, const struct topo_group *g
 	case SHAPE_PAIR:
 		return topo_text(t, "data goes both ways: %s", chain_text(t, gr, arrow, false));
 	case SHAPE_RING:
-		return topo_text(t, "each has exactly two neighbours, in a circle: %s", chain_text(t, gr, arrow, true));
+		return topo_text(t, "each has exactly two neighbours, in a circle: %s",
+				 chain_text(t, gr, arrow, true));
 	case SHAPE_CHAIN:
-		return topo_text(t, "each has the one before and the one after it: %s", chain_text(t, gr, arrow, false));
+		return topo_text(t, "each has the one before and the one after it: %s",
+				 chain_text(t, gr, arrow, false));
 	case SHAPE_TREE:
 		return topo_text(t, "%zu edges without a circle, root %s", gr->members.n - 1,
 				 t->actors.v[gr->members.v[0]].label);
 	case SHAPE_STAR:
 	case SHAPE_SERVERS:
-		return topo_text(t, "%u of them exchange%s data with all %zu others, which have no other partner",
-				 s->hubs, s->hubs == 1 ? "s" : "", gr->members.n - s->hubs);
+		return topo_text(
+		    t,
+		    "%u of them exchange%s data with all %zu others, which have no other partner",
+		    s->hubs, s->hubs == 1 ? "s" : "", gr->members.n - s->hubs);
 	case SHAPE_ALL_TO_ALL:
 		return "each exchanges data with each other one";
 	case SHAPE_HIERARCHY:
-		return topo_text(t, "%u groups of %u (%s), whose leaders form a %s of %u", s->outer, s->inner,
-				 shape_name(s->inner_shape), shape_name(s->outer_shape), s->outer);
+		return topo_text(t, "%u groups of %u (%s), whose leaders form a %s of %u", s->outer,
+				 s->inner, shape_name(s->inner_shape), shape_name(s->outer_shape),
+				 s->outer);
 	case SHAPE_GRID:
-		return topo_text(t, "heavy traffic in %u groups of %u (%s), lighter traffic across them in %u of %u (%s)",
+		return topo_text(t,
+				 "heavy traffic in %u groups of %u (%s), lighter traffic across "
+				 "them in %u of %u (%s)",
 				 s->outer, s->inner, shape_name(s->inner_shape), s->inner, s->outer,
 				 shape_name(s->outer_shape));
 	default:
@@ -86,20 +99,22 @@ static const char *shape_sentence(struct topology *t, const struct topo_group *g
 	}
 }
 
-static const char *pattern_text(struct topology *t, const struct topo_group *gr, enum parallelism kind)
+static const char *pattern_text(struct topology *t, const struct topo_group *gr,
+				enum parallelism kind)
 {
 	const struct topo_shape *s = &gr->shape;
 	size_t n = gr->members.n;
 
 	switch (kind) {
 	case PAR_PARAMETER_SERVER:
-		return topo_text(t, "parameter server: %u server%s, %zu workers", s->hubs, s->hubs == 1 ? "" : "s",
-				 n - s->hubs);
+		return topo_text(t, "parameter server: %u server%s, %zu workers", s->hubs,
+				 s->hubs == 1 ? "" : "s", n - s->hubs);
 	case PAR_STAR:
 		return topo_text(t, "master/worker star: 1 master, %zu workers", n - 1);
 	case PAR_GRID:
-		return topo_text(t, "grid %u x %u: tensor parallel %u (heavy), data parallel %u (light)", s->inner,
-				 s->outer, s->inner, s->outer);
+		return topo_text(
+		    t, "grid %u x %u: tensor parallel %u (heavy), data parallel %u (light)",
+		    s->inner, s->outer, s->inner, s->outer);
 	case PAR_HIERARCHICAL:
 		return topo_text(t, "hierarchical all-reduce: %u groups of %u", s->outer, s->inner);
 	case PAR_PIPELINE:
@@ -113,7 +128,8 @@ static const char *pattern_text(struct topology *t, const struct topo_group *gr,
 	}
 }
 
-static void observe_silence(struct topology *t, struct topo_group *gr, const struct topo_declared *said)
+static void observe_silence(struct topology *t, struct topo_group *gr,
+			    const struct topo_declared *said)
 {
 	struct topo_pattern *p;
 
@@ -121,15 +137,19 @@ static void observe_silence(struct topology *t, struct topo_group *gr, const str
 		return;
 	if (gr->has_devices && !gr->bytes) {
 		p = topo_new_pattern(gr, PAR_UNKNOWN, 0);
-		p->text = topo_text(t, "%zu equal processes with an accelerator each", gr->members.n);
-		topo_evidence(&p->evidence, EVIDENCE_UNSEEN, "no data between them was seen; between accelerators there may be some");
+		p->text =
+		    topo_text(t, "%zu equal processes with an accelerator each", gr->members.n);
+		topo_evidence(
+		    &p->evidence, EVIDENCE_UNSEEN,
+		    "no data between them was seen; between accelerators there may be some");
 		return;
 	}
 	p = topo_new_pattern(gr, PAR_REPLICAS, 75);
 	p->observed = true;
 	p->degree = (uint32_t)gr->members.n;
 	p->text = pattern_text(t, gr, PAR_REPLICAS);
-	topo_evidence(&p->evidence, EVIDENCE_FOR, "equal processes that are at work, and exchange no data");
+	topo_evidence(&p->evidence, EVIDENCE_FOR,
+		      "equal processes that are at work, and exchange no data");
 }
 
 static void observe(struct topology *t, struct topo_group *gr, const struct topo_declared *said)
@@ -146,16 +166,19 @@ static void observe(struct topology *t, struct topo_group *gr, const struct topo
 	if (!p->observed) {
 		p->text = "unknown: the traffic has none of the shapes that are known here";
 		if (s->also)
-			topo_evidence(&p->evidence, EVIDENCE_AGAINST, topo_text(t, "could be %s", s->also));
+			topo_evidence(&p->evidence, EVIDENCE_AGAINST,
+				      topo_text(t, "could be %s", s->also));
 		if (gr->members.n > TOPO_SHAPE_MAX)
-			topo_evidence(&p->evidence, EVIDENCE_AGAINST, topo_text(t, "more than %d members", TOPO_SHAPE_MAX));
+			topo_evidence(&p->evidence, EVIDENCE_AGAINST,
+				      topo_text(t, "more than %d members", TOPO_SHAPE_MAX));
 		return;
 	}
 	p->degree = (uint32_t)gr->members.n;
 	p->text = pattern_text(t, gr, p->kind);
 	topo_evidence(&p->evidence, EVIDENCE_FOR, shape_sentence(t, gr));
 	if (s->also)
-		topo_evidence(&p->evidence, EVIDENCE_AGAINST, topo_text(t, "looks the same: %s", s->also));
+		topo_evidence(&p->evidence, EVIDENCE_AGAINST,
+			      topo_text(t, "looks the same: %s", s->also));
 	if (s->shape == SHAPE_ALL_TO_ALL && said->expert > 1) {
 		p->kind = PAR_EXPERT;
 		p->text = topo_text(t, "expert parallel %zu", gr->members.n);
@@ -199,30 +222,41 @@ static void declare(struct topology *t, struct topo_group *gr, const struct topo
 	p->degree = degree;
 	p->text = topo_text(t, "%s %u", parallelism_name(kind), degree);
 	topo_evidence(&p->evidence, EVIDENCE_FOR,
-		      topo_text(t, "declared by %s: %s", t->actors.v[d->actor].label, d->text ? d->text : "environment"));
+		      topo_text(t, "declared by %s: %s", t->actors.v[d->actor].label,
+				d->text ? d->text : "environment"));
 	if (n == size || (size == 1 && n == degree) || (d->data && n * d->data == size)) {
 		pct += 25;
-		topo_evidence(&p->evidence, EVIDENCE_FOR, topo_text(t, "%zu equal ranks, as many as declared", n));
+		topo_evidence(&p->evidence, EVIDENCE_FOR,
+			      topo_text(t, "%zu equal ranks, as many as declared", n));
 	} else {
 		pct -= 25;
-		topo_evidence(&p->evidence, EVIDENCE_AGAINST, topo_text(t, "%zu equal ranks, declared are %zu", n, size > 1 ? size : degree));
+		topo_evidence(
+		    &p->evidence, EVIDENCE_AGAINST,
+		    topo_text(t, "%zu equal ranks, declared are %zu", n, size > 1 ? size : degree));
 	}
 	if (gr->has_devices) {
 		pct += 10;
-		topo_evidence(&p->evidence, EVIDENCE_FOR, "each rank uses an accelerator of its own");
+		topo_evidence(&p->evidence, EVIDENCE_FOR,
+			      "each rank uses an accelerator of its own");
 	}
 	if (s->shape != SHAPE_UNKNOWN && s->shape != SHAPE_NONE && fits_traffic(s, kind, degree)) {
 		pct += 14;
 		p->observed = true;
-		topo_evidence(&p->evidence, EVIDENCE_FOR, topo_text(t, "the traffic is a %s, as it has to be", shape_name(s->shape)));
+		topo_evidence(
+		    &p->evidence, EVIDENCE_FOR,
+		    topo_text(t, "the traffic is a %s, as it has to be", shape_name(s->shape)));
 	} else if (s->shape == SHAPE_NONE) {
 		p->observed = gr->has_devices && pct >= 80;
 		topo_evidence(&p->evidence, EVIDENCE_UNSEEN,
-			      "data between the ranks was not observed: what accelerators send each other (HCCS, "
-			      "NVLink, RDMA) passes no socket, and shared memory shows only when it is recorded");
+			      "data between the ranks was not observed: what accelerators send "
+			      "each other (HCCS, "
+			      "NVLink, RDMA) passes no socket, and shared memory shows only when "
+			      "it is recorded");
 	} else {
 		pct -= 10;
-		topo_evidence(&p->evidence, EVIDENCE_AGAINST, topo_text(t, "the traffic is of another shape: %s", shape_name(s->shape)));
+		topo_evidence(
+		    &p->evidence, EVIDENCE_AGAINST,
+		    topo_text(t, "the traffic is of another shape: %s", shape_name(s->shape)));
 	}
 	p->pct = pct;
 }
@@ -260,7 +294,8 @@ static int compare_patterns(const void *a, const void *b)
 	return x->kind < y->kind ? -1 : x->kind > y->kind;
 }
 
-static int compare_jobs(const struct topology *t, const struct topo_group *a, const struct topo_group *b)
+static int compare_jobs(const struct topology *t, const struct topo_group *a,
+			const struct topo_group *b)
 {
 	if (a->launcher != b->launcher)
 		return a->launcher < b->launcher ? -1 : 1;
@@ -288,7 +323,8 @@ static void add_replica(struct topology *t, struct topo_group *gr, size_t equal)
 	p->degree = (uint32_t)equal;
 	p->text = topo_text(t, "one of %zu independent replicas", equal);
 	topo_evidence(&p->evidence, EVIDENCE_FOR,
-		      topo_text(t, "%zu equal groups below %s exchange no data", equal, t->actors.v[gr->launcher].label));
+		      topo_text(t, "%zu equal groups below %s exchange no data", equal,
+				t->actors.v[gr->launcher].label));
 }
 
 /* Equal jobs side by side that exchange nothing. */
@@ -316,8 +352,9 @@ static void find_replicas(struct topology *t)
 
 static uint32_t instance_of(const struct topology *t, const struct topo_group *gr, const char *part)
 {
-	vec_for(&t->declared, d)
-		if (d->part && !strcmp(d->part, part) && topo_descends(t, gr->members.v[0], d->actor))
+	vec_for (&t->declared, d)
+		if (d->part && !strcmp(d->part, part) &&
+		    topo_descends(t, gr->members.v[0], d->actor))
 			return d->actor;
 	return TOPO_NONE;
 }
@@ -327,7 +364,7 @@ static uint64_t bytes_between(const struct topology *t, uint32_t from, uint32_t 
 {
 	uint64_t ret = 0;
 
-	vec_for(&t->links, l)
+	vec_for (&t->links, l)
 		if (topo_descends(t, l->from, from) && topo_descends(t, l->to, to))
 			ret += l->bytes;
 	return ret;
@@ -341,7 +378,7 @@ static void find_split(struct topology *t)
 	uint64_t there, back;
 	bool parts = false;
 
-	vec_for(&t->declared, d)
+	vec_for (&t->declared, d)
 		parts |= d->part != NULL;
 	for (size_t i = 0; parts && i < t->groups.n; i++) {
 		const struct topo_group *gr = &t->groups.v[i];
@@ -356,7 +393,7 @@ static void find_split(struct topology *t)
 		return;
 	there = bytes_between(t, sides[0], sides[1]);
 	back = bytes_between(t, sides[1], sides[0]);
-	vec_for(&t->groups, gr) {
+	vec_for (&t->groups, gr) {
 		bool prefill = topo_descends(t, gr->members.v[0], sides[0]);
 
 		if (!prefill && !topo_descends(t, gr->members.v[0], sides[1]))
@@ -364,19 +401,20 @@ static void find_split(struct topology *t)
 		p = topo_new_pattern(gr, PAR_PREFILL_DECODE, there > 2 * back && there ? 90 : 65);
 		p->declared = true;
 		p->observed = there > 2 * back && there;
-		p->text = topo_text(t, "%s side of a prefill/decode split", prefill ? "prefill" : "decode");
+		p->text = topo_text(t, "%s side of a prefill/decode split",
+				    prefill ? "prefill" : "decode");
 		topo_evidence(&p->evidence, EVIDENCE_FOR,
-			      topo_text(t, "%s fills the cache, %s reads it, as declared", t->actors.v[sides[0]].label,
-					t->actors.v[sides[1]].label));
+			      topo_text(t, "%s fills the cache, %s reads it, as declared",
+					t->actors.v[sides[0]].label, t->actors.v[sides[1]].label));
 		topo_evidence(&p->evidence, p->observed ? EVIDENCE_FOR : EVIDENCE_UNSEEN,
-			      p->observed ? "most data goes from the first to the second" :
-					    "no such flow of data was seen");
+			      p->observed ? "most data goes from the first to the second"
+					  : "no such flow of data was seen");
 	}
 }
 
 void topo_add_patterns(struct topology *t)
 {
-	vec_for(&t->groups, gr) {
+	vec_for (&t->groups, gr) {
 		struct topo_declared said;
 
 		topo_declared_around(t, gr->members.v[0], &said);
@@ -385,7 +423,8 @@ void topo_add_patterns(struct topology *t)
 	}
 	find_replicas(t);
 	find_split(t);
-	vec_for(&t->groups, gr)
+	vec_for (&t->groups, gr)
 		if (gr->patterns.n)
-			qsort(gr->patterns.v, gr->patterns.n, sizeof(*gr->patterns.v), compare_patterns);
+			qsort(gr->patterns.v, gr->patterns.n, sizeof(*gr->patterns.v),
+			      compare_patterns);
 }

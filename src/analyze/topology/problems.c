@@ -9,13 +9,15 @@
 
 /* Less of its time on the device's node than this, and a process counts as running elsewhere. */
 #define HOME_SHARE 0.5
-/* RULES: the expected share of accesses to other nodes above which it is a finding, and a grave one. */
+/* RULES: the expected share of accesses to other nodes above which it is a finding, and a grave
+ * one. */
 #define REMOTE_FINDING 0.3
 #define REMOTE_GRAVE   0.5
 /* The busiest stage or rank against the mean of all. */
 #define UNEVEN_RATIO 1.5
 
-static struct topo_problem *new_problem(struct topology *t, const char *id, enum severity severity, unsigned pct)
+static struct topo_problem *new_problem(struct topology *t, const char *id, enum severity severity,
+					unsigned pct)
 {
 	struct topo_problem *p = vec_add(&t->problems);
 
@@ -29,7 +31,8 @@ static void add_shares(struct strbuf *b, const struct topo_share *v, size_t n)
 {
 	for (size_t i = 0; i < n && i < 3; i++)
 		if (v[i].share >= 0.01)
-			strbuf_addf(b, "%s%.0f %% on node %" PRIu32, i ? ", " : "", v[i].share * 100, v[i].node);
+			strbuf_addf(b, "%s%.0f %% on node %" PRIu32, i ? ", " : "",
+				    v[i].share * 100, v[i].node);
 }
 
 static const char *keep(struct topology *t, struct strbuf *b)
@@ -47,8 +50,8 @@ static void find_off_device(struct topology *t)
 	VEC(uint32_t) off = {0};
 	size_t known = 0;
 
-	vec_for(&t->devices, d) {
-		vec_for(&d->users, u) {
+	vec_for (&t->devices, d) {
+		vec_for (&d->users, u) {
 			const struct topo_place *p = &t->places.v[*u];
 
 			if (d->numa_node == TOPO_NONE || !p->cpu.n)
@@ -56,25 +59,30 @@ static void find_off_device(struct topology *t)
 			known++;
 			if (topo_cpu_share(p, d->numa_node) >= HOME_SHARE)
 				continue;
-			strbuf_addf(&text, "%s%s uses %s on node %" PRIu32 " and runs ", off.n ? "; " : "",
-				    t->actors.v[*u].label, d->label, d->numa_node);
+			strbuf_addf(&text, "%s%s uses %s on node %" PRIu32 " and runs ",
+				    off.n ? "; " : "", t->actors.v[*u].label, d->label,
+				    d->numa_node);
 			add_shares(&text, p->cpu.v, p->cpu.n);
 			if (!off.n)
-				strbuf_addf(&advice, "start each on the node of its device: numactl --cpunodebind=%" PRIu32
-						     " --membind=%" PRIu32 " for %s", d->numa_node, d->numa_node,
-					    t->actors.v[*u].label);
+				strbuf_addf(&advice,
+					    "start each on the node of its device: numactl "
+					    "--cpunodebind=%" PRIu32 " --membind=%" PRIu32
+					    " for %s",
+					    d->numa_node, d->numa_node, t->actors.v[*u].label);
 			vec_push(&off, *u);
 		}
 	}
 	if (off.n) {
 		struct topo_problem *p = new_problem(t, "off-device-node", SEVERITY_WARNING, 90);
 
-		p->text = off.n == known ? topo_text(t, "none of the %zu processes runs on its device's node: %s", known,
-						     text.s) :
-					   topo_text(t, "%zu of %zu processes do not run on their device's node: %s",
-						     off.n, known, text.s);
+		p->text =
+		    off.n == known
+			? topo_text(t, "none of the %zu processes runs on its device's node: %s",
+				    known, text.s)
+			: topo_text(t, "%zu of %zu processes do not run on their device's node: %s",
+				    off.n, known, text.s);
 		p->advice = keep(t, &advice);
-		vec_for(&off, u)
+		vec_for (&off, u)
 			vec_push(&p->actors, *u);
 	}
 	strbuf_done(&text);
@@ -95,7 +103,7 @@ static void find_remote_memory(struct topology *t)
 	size_t n = 0, apart = 0;
 	double worst = 0;
 
-	vec_for(&t->places, pl) {
+	vec_for (&t->places, pl) {
 		const struct topo_actor *a = &t->actors.v[pl->actor];
 
 		if (!matters(a) || pl->remote <= REMOTE_FINDING)
@@ -103,16 +111,24 @@ static void find_remote_memory(struct topology *t)
 		n++;
 		apart += pl->cpu.v[0].node != pl->memory.v[0].node;
 		worst = pl->remote > worst ? pl->remote : worst;
-		strbuf_addf(&text, "%s%s: %.0f %% (CPU most on node %" PRIu32 ", memory most on node %" PRIu32 ")",
-			    n > 1 ? "; " : "", a->label, pl->remote * 100, pl->cpu.v[0].node, pl->memory.v[0].node);
+		strbuf_addf(&text,
+			    "%s%s: %.0f %% (CPU most on node %" PRIu32
+			    ", memory most on node %" PRIu32 ")",
+			    n > 1 ? "; " : "", a->label, pl->remote * 100, pl->cpu.v[0].node,
+			    pl->memory.v[0].node);
 	}
 	if (n) {
-		p = new_problem(t, "remote-memory", worst > REMOTE_GRAVE ? SEVERITY_CRITICAL : SEVERITY_WARNING, 80);
-		p->text = topo_text(t, "expected share of memory accesses to another node, if pages are used evenly, in "
-				       "%zu processes, %zu of them with CPU and memory on different nodes: %s", n, apart,
-				    text.s);
-		p->advice = "bind each process and its memory to one node, or move the pages: migratepages PID FROM TO";
-		vec_for(&t->places, pl)
+		p = new_problem(t, "remote-memory",
+				worst > REMOTE_GRAVE ? SEVERITY_CRITICAL : SEVERITY_WARNING, 80);
+		p->text = topo_text(
+		    t,
+		    "expected share of memory accesses to another node, if pages are used evenly, "
+		    "in "
+		    "%zu processes, %zu of them with CPU and memory on different nodes: %s",
+		    n, apart, text.s);
+		p->advice = "bind each process and its memory to one node, or move the pages: "
+			    "migratepages PID FROM TO";
+		vec_for (&t->places, pl)
 			if (matters(&t->actors.v[pl->actor]) && pl->remote > REMOTE_FINDING)
 				vec_push(&p->actors, pl->actor);
 	}
@@ -131,9 +147,11 @@ static void find_crowding(struct topology *t, const struct topo_group *gr, size_
 		for (size_t k = 0; k < gr->members.n; k++) {
 			const struct topo_place *b = &t->places.v[gr->members.v[k]];
 
-			if (i == k || !a->cpu.n || !b->cpu.n || a->cpu.v[0].node != b->cpu.v[0].node)
+			if (i == k || !a->cpu.n || !b->cpu.n ||
+			    a->cpu.v[0].node != b->cpu.v[0].node)
 				continue;
-			strbuf_addf(&text, "%s%s", crowd.n ? ", " : "", t->actors.v[a->actor].label);
+			strbuf_addf(&text, "%s%s", crowd.n ? ", " : "",
+				    t->actors.v[a->actor].label);
 			vec_push(&crowd, a->actor);
 			break;
 		}
@@ -141,10 +159,12 @@ static void find_crowding(struct topology *t, const struct topo_group *gr, size_
 	if (crowd.n) {
 		struct topo_problem *p = new_problem(t, "shared-node", SEVERITY_NOTICE, 75);
 
-		p->text = topo_text(t, "ranks run most on a node that another rank runs on, of %zu nodes for %zu ranks: %s",
+		p->text = topo_text(t,
+				    "ranks run most on a node that another rank runs on, of %zu "
+				    "nodes for %zu ranks: %s",
 				    nodes, gr->members.n, text.s);
 		p->advice = "give each rank the CPUs of the node of its device";
-		vec_for(&crowd, a)
+		vec_for (&crowd, a)
 			vec_push(&p->actors, *a);
 	}
 	strbuf_done(&text);
@@ -157,7 +177,7 @@ static void find_far_threads(struct topology *t)
 	struct strbuf text = {0};
 	VEC(uint32_t) of = {0};
 
-	vec_for(&t->threads, th) {
+	vec_for (&t->threads, th) {
 		struct edge_list out = graph_out(t->g, th->node);
 		const struct topo_place *p = &t->places.v[th->actor];
 
@@ -166,23 +186,30 @@ static void find_far_threads(struct topology *t)
 			uint32_t node;
 
 			if (d->type != &access_with_proc_status_type ||
-			    !HAS(access_with_proc_status, d, numa_index_to_cpu_runtime) || !p->cpu.n)
+			    !HAS(access_with_proc_status, d, numa_index_to_cpu_runtime) ||
+			    !p->cpu.n)
 				continue;
-			node = topo_top_of_map(GET(access_with_proc_status, d, numa_index_to_cpu_runtime));
+			node = topo_top_of_map(
+			    GET(access_with_proc_status, d, numa_index_to_cpu_runtime));
 			if (node == TOPO_NONE || node == p->cpu.v[0].node)
 				continue;
-			strbuf_addf(&text, "%s%s[%" PRIu64 "] of %s on node %" PRIu32, of.n ? ", " : "",
+			strbuf_addf(&text, "%s%s[%" PRIu64 "] of %s on node %" PRIu32,
+				    of.n ? ", " : "",
 				    topo_str(t->g->nodes.v[th->node], thread_f_name),
-				    GET(thread, t->g->nodes.v[th->node], tid), t->actors.v[th->actor].label, node);
+				    GET(thread, t->g->nodes.v[th->node], tid),
+				    t->actors.v[th->actor].label, node);
 			vec_push(&of, th->actor);
 		}
 	}
 	if (of.n) {
 		struct topo_problem *p = new_problem(t, "thread-off-node", SEVERITY_NOTICE, 75);
 
-		p->text = topo_text(t, "threads that serve a device run on another node than their process: %s", text.s);
-		p->advice = "bind the whole process, not its main thread: taskset -a -p, or a cpuset";
-		vec_for(&of, a)
+		p->text = topo_text(
+		    t, "threads that serve a device run on another node than their process: %s",
+		    text.s);
+		p->advice =
+		    "bind the whole process, not its main thread: taskset -a -p, or a cpuset";
+		vec_for (&of, a)
 			if (!p->actors.n || p->actors.v[p->actors.n - 1] != *a)
 				vec_push(&p->actors, *a);
 	}
@@ -195,12 +222,12 @@ static void find_idle_devices(struct topology *t)
 	struct strbuf text = {0};
 	size_t n = 0;
 
-	vec_for(&t->devices, d)
+	vec_for (&t->devices, d)
 		if (!d->users.n)
 			strbuf_addf(&text, "%s%s", n++ ? ", " : "", d->label);
 	if (n && n < t->devices.n)
-		new_problem(t, "unused-device", SEVERITY_INFO, 80)->text =
-			topo_text(t, "%zu of %zu accelerators have no user: %s", n, t->devices.n, text.s);
+		new_problem(t, "unused-device", SEVERITY_INFO, 80)->text = topo_text(
+		    t, "%zu of %zu accelerators have no user: %s", n, t->devices.n, text.s);
 	strbuf_done(&text);
 }
 
@@ -209,12 +236,13 @@ static uint64_t bytes_by(const struct topology *t, const struct topo_group *gr, 
 {
 	uint64_t ret = 0;
 
-	vec_for(&gr->members, m) {
+	vec_for (&gr->members, m) {
 		size_t n;
 		const struct topo_link *l = topology_out(t, *m, &n);
 
 		for (size_t i = 0; i < n; i++)
-			if (t->actors.v[l[i].to].group == t->actors.v[*m].group && (!kind || !strcmp(l[i].kind, kind)))
+			if (t->actors.v[l[i].to].group == t->actors.v[*m].group &&
+			    (!kind || !strcmp(l[i].kind, kind)))
 				ret += l[i].bytes;
 	}
 	return ret;
@@ -222,7 +250,7 @@ static uint64_t bytes_by(const struct topology *t, const struct topo_group *gr, 
 
 static bool is_declared(const struct topo_group *gr)
 {
-	vec_for(&gr->patterns, p)
+	vec_for (&gr->patterns, p)
 		if (p->declared)
 			return true;
 	return false;
@@ -237,29 +265,38 @@ static void find_slow_transport(struct topology *t, const struct topo_group *gr)
 	if (!tcp || tcp * 2 < all || (!gr->has_devices && !is_declared(gr)))
 		return;
 	if (t->window_ns)
-		snprintf(rate, sizeof(rate), " (%.1f MB/s)", (double)tcp * 1e3 / (double)t->window_ns);
-	p = new_problem(t, "collective-over-tcp", gr->has_devices ? SEVERITY_WARNING : SEVERITY_NOTICE, 70);
-	p->text = topo_text(t, "%s %s: %zu ranks on one host exchange %" PRIu64 " bytes%s over TCP: the collective uses "
-			       "sockets instead of shared memory or the links between accelerators",
-			    is_declared(gr) ? "declared" : "group", gr->patterns.v[0].text, gr->members.n, tcp, rate);
-	p->advice = "look at the backend that the framework chose: NCCL_DEBUG=INFO, HCCL logs, or gloo by mistake";
-	vec_for(&gr->members, m)
+		snprintf(rate, sizeof(rate), " (%.1f MB/s)",
+			 (double)tcp * 1e3 / (double)t->window_ns);
+	p = new_problem(t, "collective-over-tcp",
+			gr->has_devices ? SEVERITY_WARNING : SEVERITY_NOTICE, 70);
+	p->text = topo_text(t,
+			    "%s %s: %zu ranks on one host exchange %" PRIu64
+			    " bytes%s over TCP: the collective uses "
+			    "sockets instead of shared memory or the links between accelerators",
+			    is_declared(gr) ? "declared" : "group", gr->patterns.v[0].text,
+			    gr->members.n, tcp, rate);
+	p->advice = "look at the backend that the framework chose: NCCL_DEBUG=INFO, HCCL logs, or "
+		    "gloo by mistake";
+	vec_for (&gr->members, m)
 		vec_push(&p->actors, *m);
 }
 
 static void find_mismatch(struct topology *t, const struct topo_group *gr)
 {
-	vec_for(&gr->patterns, pa) {
-		vec_for(&pa->evidence, e) {
+	vec_for (&gr->patterns, pa) {
+		vec_for (&pa->evidence, e) {
 			struct topo_problem *p;
 
 			if (!pa->declared || e->kind != EVIDENCE_AGAINST ||
-			    (!strstr(e->text, "declared are") && !strstr(e->text, "of another shape")))
+			    (!strstr(e->text, "declared are") &&
+			     !strstr(e->text, "of another shape")))
 				continue;
 			p = new_problem(t, "not-as-declared", SEVERITY_WARNING, 70);
-			p->text = topo_text(t, "%s is declared for %s, but %s", pa->text, gr->name, e->text);
-			p->advice = "compare the launch command with what runs: a rank may have ended, or joined another job";
-			vec_for(&gr->members, m)
+			p->text = topo_text(t, "%s is declared for %s, but %s", pa->text, gr->name,
+					    e->text);
+			p->advice = "compare the launch command with what runs: a rank may have "
+				    "ended, or joined another job";
+			vec_for (&gr->members, m)
 				vec_push(&p->actors, *m);
 		}
 	}
@@ -271,7 +308,7 @@ static void find_uneven_work(struct topology *t, const struct topo_group *gr)
 	uint32_t busiest = TOPO_NONE;
 	struct topo_problem *p;
 
-	vec_for(&gr->members, m) {
+	vec_for (&gr->members, m) {
 		const struct node *n = t->g->nodes.v[t->actors.v[*m].node];
 		double v = HAS(process, n, cpu_ns) ? (double)GET(process, n, cpu_ns) : -1;
 
@@ -289,10 +326,12 @@ static void find_uneven_work(struct topology *t, const struct topo_group *gr)
 	    gr->shape.shape == SHAPE_SERVERS)
 		return;
 	p = new_problem(t, "uneven-work", SEVERITY_NOTICE, 70);
-	p->text = topo_text(t, "%s does %.1f times the CPU work of the mean of %s", t->actors.v[busiest].label,
-			    most * (double)gr->members.n / sum, gr->name);
-	p->advice = gr->shape.shape == SHAPE_CHAIN ? "move layers from the busiest stage to the others" :
-						     "split the work evenly";
+	p->text =
+	    topo_text(t, "%s does %.1f times the CPU work of the mean of %s",
+		      t->actors.v[busiest].label, most * (double)gr->members.n / sum, gr->name);
+	p->advice = gr->shape.shape == SHAPE_CHAIN
+			? "move layers from the busiest stage to the others"
+			: "split the work evenly";
 	vec_push(&p->actors, busiest);
 }
 
@@ -305,24 +344,29 @@ static void find_far_links(struct topology *t)
 	VEC(uint32_t) ends = {0};
 	uint64_t all = 0;
 
-	vec_for(&t->links, l)
+	vec_for (&t->links, l)
 		all += l->bytes;
-	vec_for(&t->links, l) {
-		if (l->from_node == TOPO_NONE || l->to_node == TOPO_NONE || l->from_node == l->to_node ||
-		    (double)l->bytes < HEAVY_SHARE * (double)all || !l->bytes)
+	vec_for (&t->links, l) {
+		if (l->from_node == TOPO_NONE || l->to_node == TOPO_NONE ||
+		    l->from_node == l->to_node || (double)l->bytes < HEAVY_SHARE * (double)all ||
+		    !l->bytes)
 			continue;
-		strbuf_addf(&text, "%s%s on node %" PRIu32 " -> %s on node %" PRIu32 " by %s (%.0f %% of all data)",
-			    ends.n ? "; " : "", t->actors.v[l->from].label, l->from_node, t->actors.v[l->to].label,
-			    l->to_node, l->kind, (double)l->bytes * 100 / (double)all);
+		strbuf_addf(&text,
+			    "%s%s on node %" PRIu32 " -> %s on node %" PRIu32
+			    " by %s (%.0f %% of all data)",
+			    ends.n ? "; " : "", t->actors.v[l->from].label, l->from_node,
+			    t->actors.v[l->to].label, l->to_node, l->kind,
+			    (double)l->bytes * 100 / (double)all);
 		vec_push(&ends, l->from);
 		vec_push(&ends, l->to);
 	}
 	if (ends.n) {
 		struct topo_problem *p = new_problem(t, "cross-node-link", SEVERITY_NOTICE, 70);
 
-		p->text = topo_text(t, "data goes between processes that run on different NUMA nodes: %s", text.s);
+		p->text = topo_text(
+		    t, "data goes between processes that run on different NUMA nodes: %s", text.s);
 		p->advice = "bind both ends to one node, or make the exchange smaller";
-		vec_for(&ends, a)
+		vec_for (&ends, a)
 			vec_push(&p->actors, *a);
 	}
 	strbuf_done(&text);
@@ -346,51 +390,63 @@ static void tell_missing_kinds(struct topology *t)
 {
 	bool has_local = false, has_flow = false;
 
-	vec_for(&t->links, l) {
+	vec_for (&t->links, l) {
 		has_flow |= l->measured;
-		has_local |= !strcmp(l->kind, "unix") || !strcmp(l->kind, "pipe") || !strcmp(l->kind, "shared_memory");
+		has_local |= !strcmp(l->kind, "unix") || !strcmp(l->kind, "pipe") ||
+			     !strcmp(l->kind, "shared_memory");
 	}
 	if (t->g->meta.tool || t->g->meta.window_ns)
 		return;
 	if (!has_flow)
 		unseen(t, "no flow of data is in this file");
 	if (!has_local)
-		unseen(t, "this file has no pipes, Unix sockets or shared memory: what goes through them is unknown, not none");
+		unseen(t, "this file has no pipes, Unix sockets or shared memory: what goes "
+			  "through them is unknown, not none");
 }
 
-/* The older tool finds each relation from both ends and adds it up twice: then all its numbers are even. */
+/* The older tool finds each relation from both ends and adds it up twice: then all its numbers are
+ * even. */
 static void tell_doubling(struct topology *t)
 {
 	size_t n = 0, even = 0;
 
 	if (t->g->meta.tool || t->g->meta.window_ns)
 		return;
-	vec_for(&t->g->edges, d) {
+	vec_for (&t->g->edges, d) {
 		if ((*d)->type != &send_to_socket_type || !HAS(send_to_socket, *d, packets_cnt))
 			continue;
 		n++;
-		even += GET(send_to_socket, *d, data_size) % 2 == 0 && GET(send_to_socket, *d, packets_cnt) % 2 == 0;
+		even += GET(send_to_socket, *d, data_size) % 2 == 0 &&
+			GET(send_to_socket, *d, packets_cnt) % 2 == 0;
 	}
 	if (n >= 8 && even == n)
-		unseen(t, topo_text(t, "amounts may be twice the true ones: all %zu sends have even numbers of bytes and "
-				       "packets, as when each is counted from both ends", n));
+		unseen(t, topo_text(t,
+				    "amounts may be twice the true ones: all %zu sends have even "
+				    "numbers of bytes and "
+				    "packets, as when each is counted from both ends",
+				    n));
 }
 
 static void tell_status(struct topology *t)
 {
-	vec_for(&t->g->status, s)
+	vec_for (&t->g->status, s)
 		if (!strcmp(s->state, "off") && t->unseen.n < 12)
-			unseen(t, topo_text(t, "%s is off%s%s", s->source, s->reason ? ": " : "", s->reason ? s->reason : ""));
-	vec_for(&t->g->losses, l)
-		unseen(t, topo_text(t, "%" PRIu64 " events were lost (%s, %s)", l->count, l->source, l->cause));
+			unseen(t, topo_text(t, "%s is off%s%s", s->source, s->reason ? ": " : "",
+					    s->reason ? s->reason : ""));
+	vec_for (&t->g->losses, l)
+		unseen(t, topo_text(t, "%" PRIu64 " events were lost (%s, %s)", l->count, l->source,
+				    l->cause));
 }
 
 static void tell_silent_devices(struct topology *t)
 {
-	vec_for(&t->groups, gr)
+	vec_for (&t->groups, gr)
 		if (gr->has_devices && !gr->bytes)
-			unseen(t, topo_text(t, "what the %zu ranks of %s send each other: between accelerators it leaves "
-					       "no trace in sockets", gr->members.n, gr->name));
+			unseen(t, topo_text(t,
+					    "what the %zu ranks of %s send each other: between "
+					    "accelerators it leaves "
+					    "no trace in sockets",
+					    gr->members.n, gr->name));
 }
 
 static void tell_shared_memory(struct topology *t)
@@ -399,10 +455,12 @@ static void tell_shared_memory(struct topology *t)
 	size_t n = 0;
 
 	shared_memory_objects(t->g, &all);
-	vec_for(&all.v, o)
+	vec_for (&all.v, o)
 		n += shared_memory_is_path(o) && !o->wakes.n && o->writers > 1;
 	if (n)
-		unseen(t, topo_text(t, "in which direction data goes through %zu shared memory object%s", n, n == 1 ? "" : "s"));
+		unseen(t, topo_text(
+			      t, "in which direction data goes through %zu shared memory object%s",
+			      n, n == 1 ? "" : "s"));
 	shared_memory_done(&all);
 }
 
@@ -410,7 +468,7 @@ static void tell_places(struct topology *t)
 {
 	size_t no_cpu = 0, no_memory = 0, n = 0;
 
-	vec_for(&t->places, p) {
+	vec_for (&t->places, p) {
 		if (t->actors.v[p->actor].group == TOPO_NONE)
 			continue;
 		n++;
@@ -420,21 +478,22 @@ static void tell_places(struct topology *t)
 	if (no_cpu)
 		unseen(t, topo_text(t, "on which node %zu of %zu ranks run", no_cpu, n));
 	if (no_memory)
-		unseen(t, topo_text(t, "on which node the memory of %zu of %zu ranks is", no_memory, n));
+		unseen(t, topo_text(t, "on which node the memory of %zu of %zu ranks is", no_memory,
+				    n));
 }
 
 void topo_add_problems(struct topology *t)
 {
 	size_t nodes = 0;
 
-	vec_for(&t->g->nodes, n)
+	vec_for (&t->g->nodes, n)
 		nodes += (*n)->type == &numa_type;
 	find_off_device(t);
 	find_remote_memory(t);
 	find_far_threads(t);
 	find_idle_devices(t);
 	find_far_links(t);
-	vec_for(&t->groups, gr) {
+	vec_for (&t->groups, gr) {
 		find_crowding(t, gr, nodes);
 		find_slow_transport(t, gr);
 		find_mismatch(t, gr);

@@ -10,49 +10,133 @@ static const struct {
 	const char *program;
 	enum role role;
 } programs[] = {
-	{"postgres*", ROLE_DATABASE},	 {"mysqld*", ROLE_DATABASE},	  {"mariadbd*", ROLE_DATABASE},
-	{"redis-server*", ROLE_DATABASE}, {"valkey-server*", ROLE_DATABASE}, {"mongod*", ROLE_DATABASE},
-	{"memcached*", ROLE_DATABASE},	 {"etcd*", ROLE_DATABASE},	  {"clickhouse*", ROLE_DATABASE},
-	{"cockroach*", ROLE_DATABASE},	 {"influxd*", ROLE_DATABASE},	  {"sqlite#", ROLE_DATABASE},
-	{"nginx*", ROLE_WEB_SERVER},	 {"apache#*", ROLE_WEB_SERVER},	  {"httpd*", ROLE_WEB_SERVER},
-	{"haproxy*", ROLE_WEB_SERVER},	 {"envoy*", ROLE_WEB_SERVER},	  {"caddy*", ROLE_WEB_SERVER},
-	{"lighttpd*", ROLE_WEB_SERVER},	 {"traefik*", ROLE_WEB_SERVER},	  {"php-fpm*", ROLE_WEB_SERVER},
-	{"gunicorn*", ROLE_WEB_SERVER},	 {"uwsgi*", ROLE_WEB_SERVER},	  {"uvicorn*", ROLE_WEB_SERVER},
-	{"consul*", ROLE_DATABASE},	 {"nats-server*", ROLE_DATABASE}, {"minio*", ROLE_DATABASE},
-	{"ceph-*", ROLE_DATABASE},	 {"beam.smp*", ROLE_DATABASE},	  {"mosquitto*", ROLE_DATABASE},
-	{"tikv-server*", ROLE_DATABASE}, {"tidb-server*", ROLE_DATABASE}, {"pd-server*", ROLE_DATABASE},
-	{"scylla*", ROLE_DATABASE},	 {"keydb-server*", ROLE_DATABASE}, {"dragonfly*", ROLE_DATABASE},
-	{"pgbouncer*", ROLE_DATABASE},	 {"vault*", ROLE_DATABASE},	  {"neo#j*", ROLE_DATABASE},
-	{"varnishd*", ROLE_WEB_SERVER},	 {"squid*", ROLE_WEB_SERVER},	  {"puma*", ROLE_WEB_SERVER},
-	{"unicorn*", ROLE_WEB_SERVER},	 {"celery*", ROLE_WEB_SERVER},	  {"sidekiq*", ROLE_WEB_SERVER},
-	{"http.server*", ROLE_WEB_SERVER}, {"make*", ROLE_BUILD},	  {"gmake*", ROLE_BUILD},
-	{"ninja*", ROLE_BUILD},		 {"samu*", ROLE_BUILD},		  {"cc#*", ROLE_BUILD},
-	{"gcc*", ROLE_BUILD},		 {"g++*", ROLE_BUILD},		  {"cc", ROLE_BUILD},
-	{"c++", ROLE_BUILD},		 {"as", ROLE_BUILD},		  {"ld*", ROLE_BUILD},
-	{"collect#", ROLE_BUILD},	 {"clang*", ROLE_BUILD},	  {"cmake*", ROLE_BUILD},
-	{"meson*", ROLE_BUILD},		 {"cargo*", ROLE_BUILD},	  {"rustc*", ROLE_BUILD},
-	{"javac*", ROLE_BUILD},		 {"bazel*", ROLE_BUILD},	  {"ccache*", ROLE_BUILD},
-	{"ar", ROLE_BUILD},		 {"x##_##-linux-gnu-*", ROLE_BUILD}, {"aarch##-linux-gnu-*", ROLE_BUILD},
-	{"dockerd*", ROLE_CONTAINER},	 {"containerd*", ROLE_CONTAINER}, {"runc*", ROLE_CONTAINER},
-	{"crio*", ROLE_CONTAINER},	 {"conmon*", ROLE_CONTAINER},	  {"podman*", ROLE_CONTAINER},
-	{"kubelet*", ROLE_CONTAINER},	 {"docker-proxy*", ROLE_CONTAINER}, {"bash", ROLE_SHELL},
-	{"sh", ROLE_SHELL},		 {"dash", ROLE_SHELL},		  {"zsh", ROLE_SHELL},
-	{"fish", ROLE_SHELL},		 {"tmux*", ROLE_SHELL},		  {"screen*", ROLE_SHELL},
-	{"sshd*", ROLE_SHELL},		 {"sudo", ROLE_SHELL},		  {"su", ROLE_SHELL},
-	{"systemd*", ROLE_SHELL},	 {"init", ROLE_SHELL},		  {"tini", ROLE_SHELL},
-	{"wrk*", ROLE_CLIENT},		 {"ab", ROLE_CLIENT},		  {"hey", ROLE_CLIENT},
-	{"pgbench*", ROLE_CLIENT},	 {"psql*", ROLE_CLIENT},	  {"redis-benchmark*", ROLE_CLIENT},
-	{"redis-cli*", ROLE_CLIENT},	 {"curl", ROLE_CLIENT},		  {"wget", ROLE_CLIENT},
-	{"sysbench*", ROLE_CLIENT},	 {"h#load*", ROLE_CLIENT},	  {"vllm bench", ROLE_CLIENT},
-	{"memtier_benchmark*", ROLE_CLIENT}, {"locust*", ROLE_CLIENT},	  {"torchrun*", ROLE_LAUNCHER},
-	{"torch.distributed.*", ROLE_LAUNCHER}, {"mpirun*", ROLE_LAUNCHER}, {"mpiexec*", ROLE_LAUNCHER},
-	{"orterun*", ROLE_LAUNCHER},	 {"prterun*", ROLE_LAUNCHER},	  {"orted*", ROLE_LAUNCHER},
-	{"prted*", ROLE_LAUNCHER},	 {"hydra_pmi_proxy*", ROLE_LAUNCHER}, {"deepspeed*", ROLE_LAUNCHER},
-	{"horovodrun*", ROLE_LAUNCHER},	 {"msrun*", ROLE_LAUNCHER},	  {"accelerate*", ROLE_LAUNCHER},
-	{"srun*", ROLE_LAUNCHER},	 {"vllm serve", ROLE_API_SERVER}, {"vllm.entrypoints.*", ROLE_API_SERVER},
-	{"sglang.launch_server*", ROLE_API_SERVER}, {"tritonserver*", ROLE_API_SERVER},
-	{"VLLM::APIServer*", ROLE_API_SERVER}, {"VLLM::EngineCore*", ROLE_ENGINE},
-	{"sglang::scheduler*", ROLE_ENGINE}, {"raylet*", ROLE_STORE},	  {"plasma*", ROLE_STORE},
+	{"postgres*", ROLE_DATABASE},
+	{"mysqld*", ROLE_DATABASE},
+	{"mariadbd*", ROLE_DATABASE},
+	{"redis-server*", ROLE_DATABASE},
+	{"valkey-server*", ROLE_DATABASE},
+	{"mongod*", ROLE_DATABASE},
+	{"memcached*", ROLE_DATABASE},
+	{"etcd*", ROLE_DATABASE},
+	{"clickhouse*", ROLE_DATABASE},
+	{"cockroach*", ROLE_DATABASE},
+	{"influxd*", ROLE_DATABASE},
+	{"sqlite#", ROLE_DATABASE},
+	{"nginx*", ROLE_WEB_SERVER},
+	{"apache#*", ROLE_WEB_SERVER},
+	{"httpd*", ROLE_WEB_SERVER},
+	{"haproxy*", ROLE_WEB_SERVER},
+	{"envoy*", ROLE_WEB_SERVER},
+	{"caddy*", ROLE_WEB_SERVER},
+	{"lighttpd*", ROLE_WEB_SERVER},
+	{"traefik*", ROLE_WEB_SERVER},
+	{"php-fpm*", ROLE_WEB_SERVER},
+	{"gunicorn*", ROLE_WEB_SERVER},
+	{"uwsgi*", ROLE_WEB_SERVER},
+	{"uvicorn*", ROLE_WEB_SERVER},
+	{"consul*", ROLE_DATABASE},
+	{"nats-server*", ROLE_DATABASE},
+	{"minio*", ROLE_DATABASE},
+	{"ceph-*", ROLE_DATABASE},
+	{"beam.smp*", ROLE_DATABASE},
+	{"mosquitto*", ROLE_DATABASE},
+	{"tikv-server*", ROLE_DATABASE},
+	{"tidb-server*", ROLE_DATABASE},
+	{"pd-server*", ROLE_DATABASE},
+	{"scylla*", ROLE_DATABASE},
+	{"keydb-server*", ROLE_DATABASE},
+	{"dragonfly*", ROLE_DATABASE},
+	{"pgbouncer*", ROLE_DATABASE},
+	{"vault*", ROLE_DATABASE},
+	{"neo#j*", ROLE_DATABASE},
+	{"varnishd*", ROLE_WEB_SERVER},
+	{"squid*", ROLE_WEB_SERVER},
+	{"puma*", ROLE_WEB_SERVER},
+	{"unicorn*", ROLE_WEB_SERVER},
+	{"celery*", ROLE_WEB_SERVER},
+	{"sidekiq*", ROLE_WEB_SERVER},
+	{"http.server*", ROLE_WEB_SERVER},
+	{"make*", ROLE_BUILD},
+	{"gmake*", ROLE_BUILD},
+	{"ninja*", ROLE_BUILD},
+	{"samu*", ROLE_BUILD},
+	{"cc#*", ROLE_BUILD},
+	{"gcc*", ROLE_BUILD},
+	{"g++*", ROLE_BUILD},
+	{"cc", ROLE_BUILD},
+	{"c++", ROLE_BUILD},
+	{"as", ROLE_BUILD},
+	{"ld*", ROLE_BUILD},
+	{"collect#", ROLE_BUILD},
+	{"clang*", ROLE_BUILD},
+	{"cmake*", ROLE_BUILD},
+	{"meson*", ROLE_BUILD},
+	{"cargo*", ROLE_BUILD},
+	{"rustc*", ROLE_BUILD},
+	{"javac*", ROLE_BUILD},
+	{"bazel*", ROLE_BUILD},
+	{"ccache*", ROLE_BUILD},
+	{"ar", ROLE_BUILD},
+	{"x##_##-linux-gnu-*", ROLE_BUILD},
+	{"aarch##-linux-gnu-*", ROLE_BUILD},
+	{"dockerd*", ROLE_CONTAINER},
+	{"containerd*", ROLE_CONTAINER},
+	{"runc*", ROLE_CONTAINER},
+	{"crio*", ROLE_CONTAINER},
+	{"conmon*", ROLE_CONTAINER},
+	{"podman*", ROLE_CONTAINER},
+	{"kubelet*", ROLE_CONTAINER},
+	{"docker-proxy*", ROLE_CONTAINER},
+	{"bash", ROLE_SHELL},
+	{"sh", ROLE_SHELL},
+	{"dash", ROLE_SHELL},
+	{"zsh", ROLE_SHELL},
+	{"fish", ROLE_SHELL},
+	{"tmux*", ROLE_SHELL},
+	{"screen*", ROLE_SHELL},
+	{"sshd*", ROLE_SHELL},
+	{"sudo", ROLE_SHELL},
+	{"su", ROLE_SHELL},
+	{"systemd*", ROLE_SHELL},
+	{"init", ROLE_SHELL},
+	{"tini", ROLE_SHELL},
+	{"wrk*", ROLE_CLIENT},
+	{"ab", ROLE_CLIENT},
+	{"hey", ROLE_CLIENT},
+	{"pgbench*", ROLE_CLIENT},
+	{"psql*", ROLE_CLIENT},
+	{"redis-benchmark*", ROLE_CLIENT},
+	{"redis-cli*", ROLE_CLIENT},
+	{"curl", ROLE_CLIENT},
+	{"wget", ROLE_CLIENT},
+	{"sysbench*", ROLE_CLIENT},
+	{"h#load*", ROLE_CLIENT},
+	{"vllm bench", ROLE_CLIENT},
+	{"memtier_benchmark*", ROLE_CLIENT},
+	{"locust*", ROLE_CLIENT},
+	{"torchrun*", ROLE_LAUNCHER},
+	{"torch.distributed.*", ROLE_LAUNCHER},
+	{"mpirun*", ROLE_LAUNCHER},
+	{"mpiexec*", ROLE_LAUNCHER},
+	{"orterun*", ROLE_LAUNCHER},
+	{"prterun*", ROLE_LAUNCHER},
+	{"orted*", ROLE_LAUNCHER},
+	{"prted*", ROLE_LAUNCHER},
+	{"hydra_pmi_proxy*", ROLE_LAUNCHER},
+	{"deepspeed*", ROLE_LAUNCHER},
+	{"horovodrun*", ROLE_LAUNCHER},
+	{"msrun*", ROLE_LAUNCHER},
+	{"accelerate*", ROLE_LAUNCHER},
+	{"srun*", ROLE_LAUNCHER},
+	{"vllm serve", ROLE_API_SERVER},
+	{"vllm.entrypoints.*", ROLE_API_SERVER},
+	{"sglang.launch_server*", ROLE_API_SERVER},
+	{"tritonserver*", ROLE_API_SERVER},
+	{"VLLM::APIServer*", ROLE_API_SERVER},
+	{"VLLM::EngineCore*", ROLE_ENGINE},
+	{"sglang::scheduler*", ROLE_ENGINE},
+	{"raylet*", ROLE_STORE},
+	{"plasma*", ROLE_STORE},
 	{"gcs_server*", ROLE_STORE},
 };
 
@@ -60,9 +144,15 @@ static const struct {
 	const char *name; /**< beginning of a thread's name */
 	enum thread_role role;
 } threads[] = {
-	{"pt_data_pin", THREAD_STAGING}, {"pin_memory", THREAD_STAGING}, {"NCCL", THREAD_PROXY},
-	{"nccl", THREAD_PROXY},		 {"hccl", THREAD_PROXY},	 {"HCCL", THREAD_PROXY},
-	{"gloo", THREAD_PROXY},		 {"acl_thread", THREAD_RUNTIME}, {"release_thread", THREAD_RUNTIME},
+	{"pt_data_pin", THREAD_STAGING},
+	{"pin_memory", THREAD_STAGING},
+	{"NCCL", THREAD_PROXY},
+	{"nccl", THREAD_PROXY},
+	{"hccl", THREAD_PROXY},
+	{"HCCL", THREAD_PROXY},
+	{"gloo", THREAD_PROXY},
+	{"acl_thread", THREAD_RUNTIME},
+	{"release_thread", THREAD_RUNTIME},
 	{"cuda", THREAD_RUNTIME},
 };
 
@@ -88,8 +178,9 @@ static bool set_role(struct topo_actor *a, enum role role, unsigned pct, const c
 /* Servers in Java are known by a class somewhere on their long command lines. */
 static const char *java_server(const struct node *n)
 {
-	static const char *const words[] = {"kafka.Kafka", "zookeeper", "cassandra", "elasticsearch", "opensearch",
-					    "org.apache.hadoop", "org.apache.catalina"};
+	static const char *const words[] = {"kafka.Kafka",        "zookeeper",  "cassandra",
+					    "elasticsearch",      "opensearch", "org.apache.hadoop",
+					    "org.apache.catalina"};
 	const char *line = topo_str(n, process_f_cmdline), *name = topo_str(n, process_f_name);
 
 	if (!line || !name || strcmp(name, "java") != 0)
@@ -131,8 +222,9 @@ static uint32_t stranger_of(const struct topology *t, uint32_t actor)
 	for (size_t i = 0; i < n; i++) {
 		const struct topo_actor *b = &t->actors.v[l[i].to];
 
-		if (b->kind == ACTOR_OUTSIDE || (b->kind == ACTOR_PROCESS && !is_kin(t, actor, l[i].to) &&
-						 (b->group == TOPO_NONE || b->group != t->actors.v[actor].group)))
+		if (b->kind == ACTOR_OUTSIDE ||
+		    (b->kind == ACTOR_PROCESS && !is_kin(t, actor, l[i].to) &&
+		     (b->group == TOPO_NONE || b->group != t->actors.v[actor].group)))
 			return l[i].to;
 	}
 	return TOPO_NONE;
@@ -147,12 +239,16 @@ static void set_member_roles(struct topology *t, const struct topo_group *gr)
 		struct topo_actor *a = &t->actors.v[gr->members.v[i]];
 
 		if (kind == PAR_PARAMETER_SERVER && i < gr->shape.hubs)
-			set_role(a, ROLE_PARAMETER_SERVER, pct, "all other members exchange data with it only");
+			set_role(a, ROLE_PARAMETER_SERVER, pct,
+				 "all other members exchange data with it only");
 		else if (kind == PAR_STAR && i < gr->shape.hubs)
-			set_role(a, ROLE_ENGINE, pct, "master of a star: all others exchange data with it only");
+			set_role(a, ROLE_ENGINE, pct,
+				 "master of a star: all others exchange data with it only");
 		else
-			set_role(a, ROLE_WORKER, pct,
-				 topo_text(t, "one of %s%s", gr->name, gr->has_devices ? ", uses an accelerator of its own" : ""));
+			set_role(
+			    a, ROLE_WORKER, pct,
+			    topo_text(t, "one of %s%s", gr->name,
+				      gr->has_devices ? ", uses an accelerator of its own" : ""));
 	}
 }
 
@@ -164,7 +260,8 @@ static void set_ancestor_roles(struct topology *t, const struct topo_group *gr)
 
 	if (first == TOPO_NONE || t->actors.v[first].group != TOPO_NONE)
 		return;
-	for (a = first; a != TOPO_NONE && !topo_is_foreign(&t->actors.v[a]); a = t->actors.v[a].parent) {
+	for (a = first; a != TOPO_NONE && !topo_is_foreign(&t->actors.v[a]);
+	     a = t->actors.v[a].parent) {
 		stranger = stranger_of(t, a);
 		if (stranger != TOPO_NONE || t->actors.v[a].role == ROLE_API_SERVER) {
 			api = a;
@@ -179,11 +276,14 @@ static void set_ancestor_roles(struct topology *t, const struct topo_group *gr)
 	}
 	if (stranger != TOPO_NONE && t->actors.v[api].role != ROLE_LAUNCHER)
 		set_role(&t->actors.v[api], ROLE_API_SERVER, 85,
-			 topo_text(t, "exchanges data with %s, which is none of its kin; the ranks descend from it",
+			 topo_text(t,
+				   "exchanges data with %s, which is none of its kin; the ranks "
+				   "descend from it",
 				   t->actors.v[stranger].label));
 	for (a = first; a != api; a = t->actors.v[a].parent)
 		set_role(&t->actors.v[a], ROLE_ENGINE, 75,
-			 topo_text(t, "stands between %s and the %zu ranks", t->actors.v[api].label, gr->members.n));
+			 topo_text(t, "stands between %s and the %zu ranks", t->actors.v[api].label,
+				   gr->members.n));
 }
 
 /* Children that a rank keeps for itself: they exchange data with it, and with no other process. */
@@ -191,7 +291,7 @@ static void find_helpers(struct topology *t)
 {
 	uint8_t *others = mem_alloc(t->n_processes + 1), *own = mem_alloc(t->n_processes + 1);
 
-	vec_for(&t->links, l) {
+	vec_for (&t->links, l) {
 		const struct topo_actor *a = &t->actors.v[l->from], *b = &t->actors.v[l->to];
 
 		if (a->kind != ACTOR_PROCESS || b->kind != ACTOR_PROCESS)
@@ -201,16 +301,23 @@ static void find_helpers(struct topology *t)
 	}
 	for (uint32_t i = 0; i < t->n_processes; i++) {
 		struct topo_actor *a = &t->actors.v[i];
-		const struct topo_actor *up = a->parent != TOPO_NONE ? &t->actors.v[a->parent] : NULL;
+		const struct topo_actor *up =
+		    a->parent != TOPO_NONE ? &t->actors.v[a->parent] : NULL;
 
-		if (!up || up->group == TOPO_NONE || a->group != TOPO_NONE || !own[i] || others[i] || a->children)
+		if (!up || up->group == TOPO_NONE || a->group != TOPO_NONE || !own[i] ||
+		    others[i] || a->children)
 			continue;
-		/* A child that ended soon may have left no command line: then its name is its parent's. */
+		/* A child that ended soon may have left no command line: then its name is its
+		 * parent's. */
 		if (strcmp(a->program, up->program) != 0 &&
-		    HAS(process, t->g->nodes.v[a->node], cmdline) && GET(process, t->g->nodes.v[a->node], cmdline)[0])
+		    HAS(process, t->g->nodes.v[a->node], cmdline) &&
+		    GET(process, t->g->nodes.v[a->node], cmdline)[0])
 			continue;
-		if (set_role(a, ROLE_LOADER, 65,
-			     topo_text(t, "child of the rank %s, exchanges data with it and no other process", up->label)))
+		if (set_role(
+			a, ROLE_LOADER, 65,
+			topo_text(
+			    t, "child of the rank %s, exchanges data with it and no other process",
+			    up->label)))
 			t->groups.v[up->group].loaders++;
 	}
 	free(others);
@@ -226,7 +333,7 @@ static void find_meeting_point(struct topology *t, struct topo_group *gr)
 
 	if (a == TOPO_NONE || t->actors.v[a].group != TOPO_NONE || gr->members.n < 2)
 		return;
-	vec_for(&gr->members, m) {
+	vec_for (&gr->members, m) {
 		size_t n;
 		const struct topo_link *l = topology_out(t, *m, &n);
 
@@ -239,8 +346,11 @@ static void find_meeting_point(struct topology *t, struct topo_group *gr)
 	}
 	if (met == gr->members.n && bytes * 20 < gr->bytes)
 		topo_evidence(&gr->basis, EVIDENCE_FOR,
-			      topo_text(t, "all exchange small messages with %s over TCP: it keeps their meeting point "
-					   "(rendezvous store)", t->actors.v[a].label));
+			      topo_text(t,
+					"all exchange small messages with %s over TCP: it keeps "
+					"their meeting point "
+					"(rendezvous store)",
+					t->actors.v[a].label));
 }
 
 static bool is_served(const struct topo_actor *a)
@@ -254,8 +364,8 @@ static void set_partner_role(struct topology *t, uint32_t server, uint32_t other
 	struct topo_actor *a = &t->actors.v[other];
 	const struct topo_actor *s = &t->actors.v[server];
 
-	if (a->kind != ACTOR_PROCESS || a->group != TOPO_NONE || is_served(a) || is_kin(t, server, other) ||
-	    (a->role != ROLE_UNKNOWN && a->role != ROLE_CLIENT))
+	if (a->kind != ACTOR_PROCESS || a->group != TOPO_NONE || is_served(a) ||
+	    is_kin(t, server, other) || (a->role != ROLE_UNKNOWN && a->role != ROLE_CLIENT))
 		return;
 	if (topo_who_asks(t, server, other) > 0)
 		set_role(a, ROLE_SERVER, 65, topo_text(t, "answers %s", s->label));
@@ -265,7 +375,7 @@ static void set_partner_role(struct topology *t, uint32_t server, uint32_t other
 
 static void set_clients(struct topology *t)
 {
-	vec_for(&t->links, l) {
+	vec_for (&t->links, l) {
 		if (t->actors.v[l->from].kind == ACTOR_PROCESS && is_served(&t->actors.v[l->from]))
 			set_partner_role(t, l->from, l->to);
 		if (t->actors.v[l->to].kind == ACTOR_PROCESS && is_served(&t->actors.v[l->to]))
@@ -283,7 +393,7 @@ static void set_clients(struct topology *t)
 
 static void find_threads(struct topology *t)
 {
-	vec_for(&t->g->nodes, n) {
+	vec_for (&t->g->nodes, n) {
 		const char *name = (*n)->type == &thread_type ? topo_str(*n, thread_f_name) : NULL;
 		uint32_t p = name ? process_of(t->g, (*n)->index) : NODE_NONE;
 		uint32_t a = p != NODE_NONE ? t->actor_of[p] : TOPO_NONE;
@@ -293,31 +403,34 @@ static void find_threads(struct topology *t)
 		for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
 			if (strncmp(name, threads[i].name, strlen(threads[i].name)) != 0)
 				continue;
-			vec_push(&t->threads, ((struct topo_thread){(*n)->index, a, threads[i].role}));
+			vec_push(&t->threads,
+				 ((struct topo_thread){(*n)->index, a, threads[i].role}));
 			break;
 		}
 	}
 }
 
-/* What the host is there for: the top of the job that has accelerators, else of the one that moves most. */
+/* What the host is there for: the top of the job that has accelerators, else of the one that moves
+ * most. */
 static void find_main(struct topology *t)
 {
 	const struct topo_group *best = NULL;
 
-	vec_for(&t->groups, gr)
+	vec_for (&t->groups, gr)
 		if (!best || gr->has_devices > best->has_devices ||
 		    (gr->has_devices == best->has_devices && gr->bytes > best->bytes))
 			best = gr;
 	if (!best)
 		return;
-	for (uint32_t a = best->launcher; a != TOPO_NONE && !topo_is_foreign(&t->actors.v[a]); a = t->actors.v[a].parent)
+	for (uint32_t a = best->launcher; a != TOPO_NONE && !topo_is_foreign(&t->actors.v[a]);
+	     a = t->actors.v[a].parent)
 		if (t->actors.v[a].role != ROLE_UNKNOWN || t->main_actor == TOPO_NONE)
 			t->main_actor = a;
 }
 
 void topo_add_roles(struct topology *t)
 {
-	vec_for(&t->groups, gr) {
+	vec_for (&t->groups, gr) {
 		set_member_roles(t, gr);
 		set_ancestor_roles(t, gr);
 		find_meeting_point(t, gr);

@@ -13,16 +13,16 @@
 #define CLASS_RATIO 1.4
 /* An all-reduce moves as much over each of its edges; a recording may cut the last round off. */
 #define EVEN_RATIO 1.15
-#define NOBODY UINT32_MAX
+#define NOBODY     UINT32_MAX
 
 struct shaper {
 	const struct topo_traffic *in;
 	size_t n, edges;
-	uint8_t *to;	  /**< [n * n] data goes from row to column */
-	double *weight;	  /**< [n * n] larger of both directions, symmetric; 0: no edge */
+	uint8_t *to;      /**< [n * n] data goes from row to column */
+	double *weight;   /**< [n * n] larger of both directions, symmetric; 0: no edge */
 	uint32_t *degree; /**< [n] */
-	uint8_t *use;	  /**< [n * n] scratch: edges of a part */
-	uint32_t *part;	  /**< [n] scratch: number of its component */
+	uint8_t *use;     /**< [n * n] scratch: edges of a part */
+	uint32_t *part;   /**< [n] scratch: number of its component */
 	struct topo_shape *ret;
 };
 
@@ -59,10 +59,12 @@ static void build(struct shaper *s)
 
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; j < n; j++)
-			most[i] = fmax(most[i], fmax(s->in->bytes[i * n + j], s->in->bytes[j * n + i]));
+			most[i] =
+			    fmax(most[i], fmax(s->in->bytes[i * n + j], s->in->bytes[j * n + i]));
 	for (size_t i = 0; i < n; i++) {
 		for (size_t j = 0; j < i; j++) {
-			double out = s->in->bytes[i * n + j], in = s->in->bytes[j * n + i], w = fmax(out, in);
+			double out = s->in->bytes[i * n + j], in = s->in->bytes[j * n + i],
+			       w = fmax(out, in);
 
 			if (w <= 0 || w < NOISE_SHARE * fmin(most[i], most[j]))
 				continue;
@@ -291,7 +293,8 @@ static void shape_of_path(struct shaper *s)
 		end++;
 	walk(s, end, NOBODY);
 	for (size_t i = 1; i < s->n; i++) {
-		uint32_t a = s->ret->order.v[i - 1], b = s->ret->order.v[i], first = first_sender(s, a, b);
+		uint32_t a = s->ret->order.v[i - 1], b = s->ret->order.v[i],
+			 first = first_sender(s, a, b);
 
 		along += first == a;
 		back += first == b;
@@ -399,7 +402,7 @@ static void shape_of_tree(struct shaper *s)
 		for (uint32_t b = 0; b < s->n; b++) {
 			bool known = false;
 
-			vec_for(&s->ret->order, o)
+			vec_for (&s->ret->order, o)
 				known |= *o == b;
 			if (!known && at(s, s->ret->order.v[k], b) > 0)
 				vec_push(&s->ret->order, b);
@@ -413,7 +416,8 @@ static void shape_of_tree(struct shaper *s)
 }
 
 /* Shape of one component of the edges in use: pair, ring, complete, star or chain, of @p size. */
-static enum shape part_shape(const struct shaper *s, const uint8_t *use, uint32_t part, size_t *ret_size)
+static enum shape part_shape(const struct shaper *s, const uint8_t *use, uint32_t part,
+			     size_t *ret_size)
 {
 	size_t size = 0, ends = 0, two = 0, full = 0, edges = 0, n = s->n, hub = 0;
 
@@ -449,7 +453,8 @@ static enum shape part_shape(const struct shaper *s, const uint8_t *use, uint32_
 }
 
 /* All components have one size and one shape. @return that shape, SHAPE_UNKNOWN if they do not */
-static enum shape equal_parts(struct shaper *s, const uint8_t *use, uint32_t *ret_size, uint32_t *ret_parts)
+static enum shape equal_parts(struct shaper *s, const uint8_t *use, uint32_t *ret_size,
+			      uint32_t *ret_parts)
 {
 	enum shape ret = SHAPE_UNKNOWN;
 	size_t size, common = 0;
@@ -516,7 +521,8 @@ static void order_by_part(struct shaper *s, const uint32_t *part, uint32_t parts
 				vec_push(&s->ret->order, i);
 }
 
-/* Heavy edges make equal groups, light ones join their members across: each pair of groups meets once. */
+/* Heavy edges make equal groups, light ones join their members across: each pair of groups meets
+ * once. */
 static bool shape_of_grid(struct shaper *s)
 {
 	double limit = s->in->amounts ? class_limit(s) : 0;
@@ -549,10 +555,12 @@ static bool shape_of_grid(struct shaper *s)
 	return s->ret->shape == SHAPE_GRID;
 }
 
-/* Leaders have more edges than the others; without the edges between leaders, equal groups are left. */
+/* Leaders have more edges than the others; without the edges between leaders, equal groups are
+ * left. */
 static bool shape_of_hierarchy(struct shaper *s)
 {
-	uint32_t fewest = NOBODY, leaders = 0, inner = 0, parts = 0, outer_parts = 0, outer_size = 0;
+	uint32_t fewest = NOBODY, leaders = 0, inner = 0, parts = 0, outer_parts = 0,
+		 outer_size = 0;
 	uint8_t *leads = mem_alloc(s->n);
 	enum shape in, out = SHAPE_UNKNOWN;
 	size_t size;
@@ -649,7 +657,8 @@ static bool shape_of_sides(struct shaper *s)
 		for (size_t i = 0; i < s->n; i++)
 			side[i] = side[i] == serving;
 		claim(s, SHAPE_SERVERS, known ? 85 : 65);
-		s->ret->also = known ? NULL : "which side serves is not certain: the smaller one is taken";
+		s->ret->also =
+		    known ? NULL : "which side serves is not certain: the smaller one is taken";
 		put_sides(s, side);
 	}
 	free(side);

@@ -4,7 +4,8 @@
 
 #include "topology_parts.h"
 
-/* Where some amounts are known and some not, known ones this much smaller than the largest are control. */
+/* Where some amounts are known and some not, known ones this much smaller than the largest are
+ * control. */
 #define CONTROL_SHARE 0.01
 
 static void traffic_init(struct topo_traffic *m, size_t n)
@@ -60,8 +61,7 @@ static void fill(const struct topology *t, const struct topo_group *gr, uint32_t
 		for (size_t k = 0; k < n; k++) {
 			const struct topo_actor *to = &t->actors.v[l[k].to];
 
-			if (to->group != group ||
-			    !topo_carries_data(t, &l[k]))
+			if (to->group != group || !topo_carries_data(t, &l[k]))
 				continue;
 			add_link(m, unknown, i * m->n + to->rank, &l[k]);
 			some |= !l[k].measured;
@@ -94,19 +94,21 @@ static void find_shape(struct topology *t, uint32_t group)
 	traffic_done(&m);
 }
 
-/* Whoever made all the others and takes no part in their pattern is their launcher, not one of them. */
+/* Whoever made all the others and takes no part in their pattern is their launcher, not one of
+ * them. */
 static void leave_launcher(struct topology *t, uint32_t group)
 {
 	struct topo_group *gr = &t->groups.v[group];
 	struct topo_shape with = gr->shape;
 	uint32_t launcher = gr->launcher, at = 0;
 
-	if (with.shape != SHAPE_UNKNOWN || launcher == TOPO_NONE || t->actors.v[launcher].group != group ||
-	    gr->members.n < 3)
+	if (with.shape != SHAPE_UNKNOWN || launcher == TOPO_NONE ||
+	    t->actors.v[launcher].group != group || gr->members.n < 3)
 		return;
 	while (gr->members.v[at] != launcher)
 		at++;
-	memmove(gr->members.v + at, gr->members.v + at + 1, (gr->members.n - at - 1) * sizeof(*gr->members.v));
+	memmove(gr->members.v + at, gr->members.v + at + 1,
+		(gr->members.n - at - 1) * sizeof(*gr->members.v));
 	gr->members.n--;
 	t->actors.v[launcher].group = TOPO_NONE;
 	set_members(t, group);
@@ -116,8 +118,8 @@ static void leave_launcher(struct topology *t, uint32_t group)
 }
 
 /* One more group of the members that are in part @p p of those of @p from. */
-static void split_off(struct topology *t, uint32_t from, const struct topo_group *all, const uint32_t *part,
-		      uint32_t p)
+static void split_off(struct topology *t, uint32_t from, const struct topo_group *all,
+		      const uint32_t *part, uint32_t p)
 {
 	struct topo_group gr = {.launcher = all->launcher, .has_devices = all->has_devices};
 	uint32_t group = from;
@@ -125,7 +127,7 @@ static void split_off(struct topology *t, uint32_t from, const struct topo_group
 	for (size_t i = 0; i < all->members.n; i++)
 		if (part[i] == p)
 			vec_push(&gr.members, all->members.v[i]);
-	vec_for(&all->basis, e)
+	vec_for (&all->basis, e)
 		vec_push(&gr.basis, *e);
 	if (p) {
 		group = (uint32_t)t->groups.n;
@@ -136,8 +138,8 @@ static void split_off(struct topology *t, uint32_t from, const struct topo_group
 	set_members(t, group);
 }
 
-/* Parts of several become groups of their own; a member without a partner leaves, unless a device or a
-   rank makes it one of them. */
+/* Parts of several become groups of their own; a member without a partner leaves, unless a device
+   or a rank makes it one of them. */
 static void split(struct topology *t, uint32_t group)
 {
 	struct topo_group all = t->groups.v[group];
@@ -179,7 +181,7 @@ static void split(struct topology *t, uint32_t group)
 static void add_up(struct topology *t, struct topo_group *gr)
 {
 	gr->bytes = 0;
-	vec_for(&gr->members, a) {
+	vec_for (&gr->members, a) {
 		size_t n;
 		const struct topo_link *l = topology_out(t, *a, &n);
 
@@ -189,15 +191,16 @@ static void add_up(struct topology *t, struct topo_group *gr)
 	}
 }
 
-/* Two processes of one program that exchange data, or filters that a shell put in a row, are no job yet. */
+/* Two processes of one program that exchange data, or filters that a shell put in a row, are no job
+ * yet. */
 static bool is_weak(const struct topology *t, const struct topo_group *gr)
 {
 	uint32_t parent = t->actors.v[gr->members.v[0]].parent;
 
 	if (gr->is_job)
 		return false;
-	return gr->members.n == 2 ||
-	       (gr->shape.shape == SHAPE_CHAIN && parent != TOPO_NONE && t->actors.v[parent].role == ROLE_SHELL);
+	return gr->members.n == 2 || (gr->shape.shape == SHAPE_CHAIN && parent != TOPO_NONE &&
+				      t->actors.v[parent].role == ROLE_SHELL);
 }
 
 static void drop_weak(struct topology *t)
@@ -208,10 +211,10 @@ static void drop_weak(struct topology *t)
 		struct topo_group *gr = &t->groups.v[i];
 		bool weak;
 
-		vec_for(&gr->members, m)
+		vec_for (&gr->members, m)
 			gr->is_job = gr->is_job || topo_is_of_job(t, *m);
 		weak = is_weak(t, gr);
-		vec_for(&gr->members, m)
+		vec_for (&gr->members, m)
 			t->actors.v[*m].group = weak ? TOPO_NONE : (uint32_t)n;
 		if (weak) {
 			vec_done(&gr->members);
@@ -238,11 +241,12 @@ void topo_add_shapes(struct topology *t)
 		leave_launcher(t, i);
 	}
 	drop_weak(t);
-	vec_for(&t->groups, gr) {
-		vec_for(&gr->shape.order, o)
+	vec_for (&t->groups, gr) {
+		vec_for (&gr->shape.order, o)
 			*o = gr->members.v[*o];
 		if (gr->shape.order.n == gr->members.n)
-			memcpy(gr->members.v, gr->shape.order.v, gr->members.n * sizeof(*gr->members.v));
+			memcpy(gr->members.v, gr->shape.order.v,
+			       gr->members.n * sizeof(*gr->members.v));
 		for (size_t i = 0; i < gr->members.n; i++)
 			t->actors.v[gr->members.v[i]].rank = (uint32_t)i;
 		add_up(t, gr);
