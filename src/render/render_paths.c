@@ -122,7 +122,7 @@ void render_paths_json(struct graph *g, uint32_t from, uint32_t to, struct json_
 	relations_between(g, from, to, &r);
 	json_write_key(w, "relations");
 	json_write_array(w);
-	vec_for (&r.edges, e) {
+	vec_for(&r.edges, e) {
 		const struct edge *d = g->edges.v[*e];
 
 		json_write_object(w);

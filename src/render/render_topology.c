@@ -66,7 +66,7 @@ static void add_overview(const struct page *p)
 	struct topology *t = p->t;
 	size_t kinds[4] = {0};
 
-	vec_for (&t->actors, a)
+	vec_for(&t->actors, a)
 		kinds[a->kind]++;
 	heading(p, "OVERVIEW");
 	item(p);
@@ -83,7 +83,7 @@ static void add_overview(const struct page *p)
 			    a->container ? ", in container " : "",
 			    a->container ? a->container : "");
 	}
-	vec_for (&t->groups, gr) {
+	vec_for(&t->groups, gr) {
 		if (!gr->patterns.n)
 			continue;
 		item(p);
@@ -139,8 +139,8 @@ static void add_process(const struct page *p, uint32_t i, unsigned depth)
 		strbuf_addf(p->b, "  %s (%u %%)", role_name(a->role), a->role_pct);
 	if (a->group != TOPO_NONE)
 		strbuf_addf(p->b, " %" PRIu32 " of group %" PRIu32, a->rank, a->group);
-	vec_for (&t->devices, d)
-		vec_for (&d->users, u)
+	vec_for(&t->devices, d)
+		vec_for(&d->users, u)
 			if (*u == i)
 				strbuf_addf(p->b, ", uses %s", d->label);
 	if (a->container)
@@ -296,7 +296,7 @@ static void add_device_row(const struct page *p, const struct topo_device *d)
 		for (int i = 0; p->md && i < 4; i++)
 			add_cell(p, "", 0);
 	}
-	vec_for (&d->users, u) {
+	vec_for(&d->users, u) {
 		const struct topo_place *pl = &t->places.v[*u];
 
 		if (u != d->users.v) {
@@ -339,7 +339,7 @@ static void add_devices(const struct page *p)
 	add_cell(p, "at home", 4);
 	end_row(p);
 	strbuf_add(p->b, p->md ? "| --- | --- | --- | --- | --- | --- | --- | --- |\n" : "");
-	vec_for (&t->devices, d) {
+	vec_for(&t->devices, d) {
 		if (shown >= most(p, 64))
 			break;
 		add_device_row(p, d);
@@ -361,7 +361,7 @@ static void add_places(const struct page *p)
 	struct strbuf b = {0};
 	uint64_t all = 0, shown = 0;
 
-	vec_for (&t->places, pl)
+	vec_for(&t->places, pl)
 		all += has_place(p, pl);
 	if (!all)
 		return;
@@ -375,7 +375,7 @@ static void add_places(const struct page *p)
 	add_cell(p, "mode", 6);
 	end_row(p);
 	strbuf_add(p->b, p->md ? "| --- | --- | --- | --- | --- | --- |\n" : "");
-	vec_for (&t->places, pl) {
+	vec_for(&t->places, pl) {
 		char number[2][32];
 
 		if (!has_place(p, pl) || shown >= most(p, 40))
@@ -461,23 +461,23 @@ static void add_group(const struct page *p, const struct topo_group *gr, size_t 
 	if (gr->members.n > most(p, 16))
 		strbuf_addf(p->b, ", +%" PRIu64 " more", gr->members.n - most(p, 16));
 	strbuf_addc(p->b, '\n');
-	vec_for (&gr->basis, e)
+	vec_for(&gr->basis, e)
 		strbuf_addf(p->b, "%s%s\n",
 			    p->md ? "  - a group because: " : "    a group because: ", e->text);
-	vec_for (&gr->patterns, pa) {
+	vec_for(&gr->patterns, pa) {
 		strbuf_addf(p->b, "%s%s (%u %%, %s%s%s)\n", p->md ? "  - " : "    ", pa->text,
 			    pa->pct, pa->declared ? "declared" : "",
 			    pa->declared && pa->observed ? " and " : "",
 			    pa->observed   ? "observed"
 			    : pa->declared ? ", not observed"
 					   : "nothing tells");
-		vec_for (&pa->evidence, e)
+		vec_for(&pa->evidence, e)
 			add_evidence(p, e);
 	}
 	for (int r = 0; r < THREAD_ROLE_COUNT; r++) {
 		size_t n = 0;
 
-		vec_for (&t->threads, th)
+		vec_for(&t->threads, th)
 			n += t->actors.v[th->actor].group == index &&
 			     th->role == (enum thread_role)r;
 		if (n)
@@ -546,7 +546,7 @@ static bool path_wanted(const struct page *p, const struct topo_path *pa)
 {
 	if (p->v->focus == TOPO_NONE)
 		return true;
-	vec_for (&pa->actors, a)
+	vec_for(&pa->actors, a)
 		if (*a == p->v->focus)
 			return true;
 	return false;
@@ -556,7 +556,7 @@ static void add_knots(const struct page *p)
 {
 	struct topology *t = p->t;
 
-	vec_for (&t->knots, k) {
+	vec_for(&t->knots, k) {
 		if (k - t->knots.v >= 10)
 			break;
 		item(p);
@@ -577,7 +577,7 @@ static void add_paths(const struct page *p)
 
 	heading(p, "PATHS of data, end to end");
 	add_knots(p);
-	vec_for (&t->paths, pa) {
+	vec_for(&t->paths, pa) {
 		if (!path_wanted(p, pa))
 			continue;
 		all++;
@@ -672,7 +672,7 @@ static void add_problems(const struct page *p)
 	uint64_t shown = 0;
 
 	heading(p, "PROBLEMS of placement and transport");
-	vec_for (&t->problems, pr) {
+	vec_for(&t->problems, pr) {
 		if (shown >= most(p, 20))
 			break;
 		item(p);
@@ -694,7 +694,7 @@ static void add_unseen(const struct page *p)
 	if (!p->t->unseen.n)
 		return;
 	heading(p, "NOT OBSERVED");
-	vec_for (&p->t->unseen, u) {
+	vec_for(&p->t->unseen, u) {
 		item(p);
 		text_clean(p->b, *u, 400);
 		strbuf_addc(p->b, '\n');

@@ -101,7 +101,7 @@ static void write_links(struct topology *t, const struct topology_view *v, struc
 
 	json_write_key(w, "links");
 	json_write_array(w);
-	vec_for (&t->links, l) {
+	vec_for(&t->links, l) {
 		if ((v->focus != TOPO_NONE && l->from != v->focus && l->to != v->focus) ||
 		    full(v, n++))
 			continue;
@@ -142,7 +142,7 @@ static void write_devices(struct topology *t, struct json_writer *w)
 {
 	json_write_key(w, "devices");
 	json_write_array(w);
-	vec_for (&t->devices, d) {
+	vec_for(&t->devices, d) {
 		json_write_object(w);
 		json_key_str(w, "id", graph_node_id(t->g, d->node));
 		json_key_str(w, "numa_nodes", d->numa);
@@ -159,7 +159,7 @@ static void write_places(struct topology *t, const struct topology_view *v, stru
 
 	json_write_key(w, "placement");
 	json_write_array(w);
-	vec_for (&t->places, p) {
+	vec_for(&t->places, p) {
 		if ((!p->cpu.n && !p->memory.n) || !wanted(t, v, p->actor) || full(v, n++))
 			continue;
 		json_write_object(w);
@@ -213,7 +213,7 @@ static void write_group(struct topology *t, const struct topo_group *gr, struct 
 	write_shape(w, &gr->shape);
 	json_write_key(w, "patterns");
 	json_write_array(w);
-	vec_for (&gr->patterns, p) {
+	vec_for(&gr->patterns, p) {
 		json_write_object(w);
 		json_key_str(w, "pattern", parallelism_name(p->kind));
 		json_key_str(w, "text", p->text);
@@ -236,7 +236,7 @@ static void write_groups(struct topology *t, const struct topology_view *v, stru
 
 	json_write_key(w, "groups");
 	json_write_array(w);
-	vec_for (&t->groups, gr)
+	vec_for(&t->groups, gr)
 		if (wanted(t, v, gr->members.v[0]) && !full(v, n++))
 			write_group(t, gr, w);
 	json_write_array_end(w);
@@ -246,7 +246,7 @@ static void write_knots(struct topology *t, const struct topology_view *v, struc
 {
 	json_write_key(w, "knots");
 	json_write_array(w);
-	vec_for (&t->knots, k) {
+	vec_for(&t->knots, k) {
 		if (full(v, (uint64_t)(k - t->knots.v)))
 			break;
 		json_write_object(w);
@@ -262,7 +262,7 @@ static void write_steps(struct topology *t, const struct topo_path *p, struct js
 {
 	json_write_key(w, "steps");
 	json_write_array(w);
-	vec_for (&p->links, l)
+	vec_for(&p->links, l)
 		json_write_str(w, *l == STEP_KNOT    ? "knot"
 				  : *l == STEP_GUESS ? "not seen"
 						     : t->links.v[*l].kind);
@@ -275,10 +275,10 @@ static void write_paths(struct topology *t, const struct topology_view *v, struc
 
 	json_write_key(w, "paths");
 	json_write_array(w);
-	vec_for (&t->paths, p) {
+	vec_for(&t->paths, p) {
 		bool here = v->focus == TOPO_NONE;
 
-		vec_for (&p->actors, a)
+		vec_for(&p->actors, a)
 			here |= *a == v->focus;
 		if (!here || full(v, n++))
 			continue;
@@ -300,7 +300,7 @@ static void write_problems(struct topology *t, const struct topology_view *v, st
 {
 	json_write_key(w, "problems");
 	json_write_array(w);
-	vec_for (&t->problems, p) {
+	vec_for(&t->problems, p) {
 		if (full(v, (uint64_t)(p - t->problems.v)))
 			break;
 		json_write_object(w);
@@ -319,7 +319,7 @@ static void write_unseen(struct topology *t, struct json_writer *w)
 {
 	json_write_key(w, "not_observed");
 	json_write_array(w);
-	vec_for (&t->unseen, u)
+	vec_for(&t->unseen, u)
 		json_write_str(w, *u);
 	json_write_array_end(w);
 }

@@ -137,7 +137,7 @@ static void by_weight(struct graph *g, struct index_list *list, bool edges)
 void entities_selected(struct graph *g, const struct selection *s, struct index_list *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	vec_for (&g->nodes, n)
+	vec_for(&g->nodes, n)
 		if (wants_node(g, s, *n))
 			vec_push(&ret->v, (*n)->index);
 	if (s->important_first && ret->v.n)
@@ -147,7 +147,7 @@ void entities_selected(struct graph *g, const struct selection *s, struct index_
 void edges_selected(struct graph *g, const struct selection *s, struct index_list *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	vec_for (&g->edges, d)
+	vec_for(&g->edges, d)
 		if (wants_edge(g, s, *d))
 			vec_push(&ret->v, (*d)->index);
 	if (s->important_first && ret->v.n)

@@ -360,7 +360,7 @@ static void add_numa(struct graph *g, uint32_t process, const char *cpu, const c
 
 static const struct topo_problem *problem(const struct topology *t, const char *id)
 {
-	vec_for (&t->problems, p)
+	vec_for(&t->problems, p)
 		if (!strcmp(p->id, id))
 			return p;
 	return NULL;
@@ -368,7 +368,7 @@ static const struct topo_problem *problem(const struct topology *t, const char *
 
 static const struct topo_pattern *pattern(const struct topo_group *gr, enum parallelism kind)
 {
-	vec_for (&gr->patterns, p)
+	vec_for(&gr->patterns, p)
 		if (p->kind == kind)
 			return p;
 	return NULL;

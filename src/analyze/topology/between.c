@@ -81,7 +81,7 @@ void relations_done(struct relation_path *p)
 
 void topology_link_parents(struct topology *t)
 {
-	vec_for (&t->g->edges, d)
+	vec_for(&t->g->edges, d)
 		if ((*d)->type == &parent_of_type)
 			return;
 	for (size_t i = 0; i < t->n_processes; i++) {

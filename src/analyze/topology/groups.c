@@ -106,7 +106,7 @@ struct company {
 
 static void learn_company(const struct topology *t, struct company *list)
 {
-	vec_for (&t->links, l) {
+	vec_for(&t->links, l) {
 		const struct topo_actor *a = &t->actors.v[l->from], *b = &t->actors.v[l->to];
 
 		if (a->kind != ACTOR_PROCESS || b->kind != ACTOR_PROCESS ||
@@ -281,7 +281,7 @@ static uint32_t common_ancestor(const struct topology *t, const struct topo_grou
 	for (; a != TOPO_NONE; a = t->actors.v[a].parent) {
 		bool all = true;
 
-		vec_for (&gr->members, m)
+		vec_for(&gr->members, m)
 			all = all && topo_descends(t, *m, a);
 		if (all)
 			return a;
@@ -321,7 +321,7 @@ static void order_members(struct topology *t, struct topo_group *gr)
 	bool ranks = true;
 
 	gr->has_devices = true;
-	vec_for (&gr->members, m) {
+	vec_for(&gr->members, m) {
 		ranks = ranks && has_rank(t, *m);
 		gr->has_devices = gr->has_devices && topo_has_device(t, *m);
 	}
@@ -344,7 +344,7 @@ static void add_basis(struct topology *t, struct topo_group *gr)
 	uint32_t parent = t->actors.v[gr->members.v[0]].parent;
 	size_t siblings = 0, ranks = 0;
 
-	vec_for (&gr->members, m) {
+	vec_for(&gr->members, m) {
 		siblings += t->actors.v[*m].parent == parent;
 		ranks += has_rank(t, *m);
 	}
@@ -412,7 +412,7 @@ void topo_add_groups(struct topology *t)
 	for (uint32_t i = 0; i < t->n_processes; i++)
 		k.up[i] = i;
 	find_loaders(t);
-	vec_for (&t->links, l)
+	vec_for(&t->links, l)
 		if (joins(t, l))
 			join(&k, l->from, l->to);
 	join_siblings(&k);

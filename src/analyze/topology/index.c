@@ -193,7 +193,7 @@ static const char *process_label(struct topology *t, const struct node *n)
 
 static void set_parents_by_edges(struct topology *t)
 {
-	vec_for (&t->g->edges, d) {
+	vec_for(&t->g->edges, d) {
 		uint32_t parent = t->actor_of[(*d)->source], child = t->actor_of[(*d)->target];
 
 		if ((*d)->type == &parent_of_type && parent != child && parent < t->n_processes &&
@@ -256,7 +256,7 @@ static void cut_circles(struct topology *t)
 
 static void set_containers(struct topology *t)
 {
-	vec_for (&t->g->edges, d) {
+	vec_for(&t->g->edges, d) {
 		uint32_t a = t->actor_of[(*d)->source];
 		const struct node *n = t->g->nodes.v[(*d)->target];
 		const char *name;
@@ -275,14 +275,14 @@ void topo_add_processes(struct topology *t)
 
 	t->actor_of = mem_alloc((g->nodes.n + 1) * sizeof(*t->actor_of));
 	memset(t->actor_of, 0xff, (g->nodes.n + 1) * sizeof(*t->actor_of));
-	vec_for (&g->nodes, n)
+	vec_for(&g->nodes, n)
 		if ((*n)->type == &process_type &&
 		    !(HAS(process, *n, kthread) && GET(process, *n, kthread)))
 			vec_push(&list, (*n)->index);
 	if (list.n)
 		qsort_r(list.v, list.n, sizeof(*list.v), compare_processes, g);
 	vec_reserve(&t->actors, list.n + 64);
-	vec_for (&list, i) {
+	vec_for(&list, i) {
 		struct topo_actor *a =
 		    topo_new_actor(t, ACTOR_PROCESS, *i, process_label(t, g->nodes.v[*i]));
 
@@ -333,8 +333,8 @@ void topology_init(struct topology *t, struct graph *g)
 
 static void free_groups(struct topology *t)
 {
-	vec_for (&t->groups, gr) {
-		vec_for (&gr->patterns, p)
+	vec_for(&t->groups, gr) {
+		vec_for(&gr->patterns, p)
 			vec_done(&p->evidence);
 		vec_done(&gr->members);
 		vec_done(&gr->shape.order);
@@ -347,19 +347,19 @@ static void free_groups(struct topology *t)
 void topology_done(struct topology *t)
 {
 	free_groups(t);
-	vec_for (&t->knots, k)
+	vec_for(&t->knots, k)
 		vec_done(&k->actors);
-	vec_for (&t->paths, p) {
+	vec_for(&t->paths, p) {
 		vec_done(&p->actors);
 		vec_done(&p->links);
 	}
-	vec_for (&t->places, p) {
+	vec_for(&t->places, p) {
 		vec_done(&p->cpu);
 		vec_done(&p->memory);
 	}
-	vec_for (&t->devices, d)
+	vec_for(&t->devices, d)
 		vec_done(&d->users);
-	vec_for (&t->problems, p)
+	vec_for(&t->problems, p)
 		vec_done(&p->actors);
 	vec_done(&t->actors);
 	vec_done(&t->links);

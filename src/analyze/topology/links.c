@@ -225,10 +225,10 @@ static void add_one_writer(struct topology *t, const struct shared_object *o,
 {
 	struct topo_link l = {.kind = "shared_memory", .from = TOPO_NONE};
 
-	vec_for (&o->mappers, m)
+	vec_for(&o->mappers, m)
 		if (may_write(t->g, m) && is_touched(t->g, m))
 			l.from = t->actor_of[m->process];
-	vec_for (&o->mappers, m) {
+	vec_for(&o->mappers, m) {
 		l.to = t->actor_of[m->process];
 		if (l.from != TOPO_NONE && l.to != TOPO_NONE && l.to != l.from &&
 		    is_touched(t->g, m) && !pair_map_get(proven, pair_of(l.from, l.to)))
@@ -238,7 +238,7 @@ static void add_one_writer(struct topology *t, const struct shared_object *o,
 
 static void add_proven(struct topology *t, const struct shared_object *o, struct pair_map *proven)
 {
-	vec_for (&o->wakes, w) {
+	vec_for(&o->wakes, w) {
 		struct topo_link l = {.kind = "shared_memory",
 				      .from = t->actor_of[w->waker],
 				      .to = t->actor_of[w->waiter],
@@ -274,10 +274,10 @@ static void add_shared_memory(struct topology *t)
 	struct shared_objects all;
 
 	shared_memory_objects(t->g, &all);
-	vec_for (&all.v, o)
+	vec_for(&all.v, o)
 		if (is_memory(t, o))
 			add_proven(t, o, &proven);
-	vec_for (&all.v, o)
+	vec_for(&all.v, o)
 		if (is_memory(t, o) && !o->wakes.n && o->writers == 1)
 			add_one_writer(t, o, &proven);
 	shared_memory_done(&all);
@@ -325,7 +325,7 @@ static void sort_ends(struct topology *t)
 	for (size_t i = 0; i < t->g->nodes.n; i++)
 		if (t->actor_of[i] != TOPO_NONE)
 			t->actor_of[i] = number[t->actor_of[i]];
-	vec_for (&t->links, l) {
+	vec_for(&t->links, l) {
 		l->from = number[l->from];
 		l->to = number[l->to];
 	}
@@ -398,7 +398,7 @@ static void index_links(struct topology *t)
 			at++;
 		t->first_link[a] = (uint32_t)at;
 	}
-	vec_for (&t->links, l) {
+	vec_for(&t->links, l) {
 		t->actors.v[l->from].bytes_out += l->bytes;
 		t->actors.v[l->to].bytes_in += l->bytes;
 	}
@@ -406,7 +406,7 @@ static void index_links(struct topology *t)
 
 static void find_listeners(struct topology *t)
 {
-	vec_for (&t->g->edges, d) {
+	vec_for(&t->g->edges, d) {
 		const struct node *n = t->g->nodes.v[(*d)->target];
 		uint32_t p;
 
@@ -427,10 +427,10 @@ void topo_add_links(struct topology *t)
 {
 	struct linker k = {.t = t};
 
-	vec_for (&t->g->edges, d)
+	vec_for(&t->g->edges, d)
 		add_edge(&k, *d);
 	if (!k.has_copies)
-		vec_for (&t->g->edges, d)
+		vec_for(&t->g->edges, d)
 			if ((*d)->type == &memory_copy_type)
 				add_between(&k, *d, "memory_copy");
 	add_shared_memory(t);

@@ -115,13 +115,13 @@ static void guess_arcs(struct router *r)
 {
 	struct topology *t = r->t;
 
-	vec_for (&t->groups, gr) {
+	vec_for(&t->groups, gr) {
 		uint32_t a = gr->launcher, up;
 
 		if (a == TOPO_NONE || t->actors.v[a].group != TOPO_NONE ||
 		    (t->actors.v[a].role != ROLE_ENGINE && t->actors.v[a].role != ROLE_API_SERVER))
 			continue;
-		vec_for (&gr->members, m)
+		vec_for(&gr->members, m)
 			if (t->actors.v[*m].parent == a)
 				guess(r, a, *m);
 		for (; t->actors.v[a].role == ROLE_ENGINE; a = up) {
@@ -153,9 +153,9 @@ static void join_collectives(struct router *r)
 {
 	for (uint32_t i = 0; i < r->t->actors.n; i++)
 		r->whole[i] = i;
-	vec_for (&r->t->groups, gr)
+	vec_for(&r->t->groups, gr)
 		if (is_collective(gr))
-			vec_for (&gr->members, m)
+			vec_for(&gr->members, m)
 				r->whole[*m] = gr->members.v[0];
 }
 
@@ -273,7 +273,7 @@ static void name_knot(struct topology *t, struct topo_knot *k)
 {
 	uint32_t group = t->actors.v[k->actors.v[0]].group;
 
-	vec_for (&k->actors, a)
+	vec_for(&k->actors, a)
 		if (t->actors.v[*a].group != group)
 			group = TOPO_NONE;
 	k->what = group != TOPO_NONE ? topo_text(t, "collective of %zu ranks", k->actors.n)
@@ -299,10 +299,10 @@ static void add_knots(struct router *r)
 		}
 		vec_push(&t->knots.v[knot[p] - 1].actors, i);
 	}
-	vec_for (&t->links, l)
+	vec_for(&t->links, l)
 		if (r->part[l->from] == r->part[l->to] && knot[r->part[l->from]])
 			t->knots.v[knot[r->part[l->from]] - 1].bytes += l->bytes;
-	vec_for (&t->knots, k)
+	vec_for(&t->knots, k)
 		name_knot(t, k);
 	if (t->knots.n)
 		qsort(t->knots.v, t->knots.n, sizeof(*t->knots.v), compare_knots);
@@ -430,7 +430,7 @@ static void add_paths(struct router *r)
 	uint8_t *goes_on = mem_alloc(r->nparts + 1);
 	VEC(uint32_t) ends = {0};
 
-	vec_for (&r->arcs, a)
+	vec_for(&r->arcs, a)
 		goes_on[r->part[a->from]] |= r->part[a->from] != r->part[a->to];
 	for (uint32_t p = 0; p < r->nparts; p++)
 		if (!goes_on[p] && r->before[p] != TOPO_NONE)

@@ -352,7 +352,7 @@ static void find_replicas(struct topology *t)
 
 static uint32_t instance_of(const struct topology *t, const struct topo_group *gr, const char *part)
 {
-	vec_for (&t->declared, d)
+	vec_for(&t->declared, d)
 		if (d->part && !strcmp(d->part, part) &&
 		    topo_descends(t, gr->members.v[0], d->actor))
 			return d->actor;
@@ -364,7 +364,7 @@ static uint64_t bytes_between(const struct topology *t, uint32_t from, uint32_t 
 {
 	uint64_t ret = 0;
 
-	vec_for (&t->links, l)
+	vec_for(&t->links, l)
 		if (topo_descends(t, l->from, from) && topo_descends(t, l->to, to))
 			ret += l->bytes;
 	return ret;
@@ -378,7 +378,7 @@ static void find_split(struct topology *t)
 	uint64_t there, back;
 	bool parts = false;
 
-	vec_for (&t->declared, d)
+	vec_for(&t->declared, d)
 		parts |= d->part != NULL;
 	for (size_t i = 0; parts && i < t->groups.n; i++) {
 		const struct topo_group *gr = &t->groups.v[i];
@@ -393,7 +393,7 @@ static void find_split(struct topology *t)
 		return;
 	there = bytes_between(t, sides[0], sides[1]);
 	back = bytes_between(t, sides[1], sides[0]);
-	vec_for (&t->groups, gr) {
+	vec_for(&t->groups, gr) {
 		bool prefill = topo_descends(t, gr->members.v[0], sides[0]);
 
 		if (!prefill && !topo_descends(t, gr->members.v[0], sides[1]))
@@ -414,7 +414,7 @@ static void find_split(struct topology *t)
 
 void topo_add_patterns(struct topology *t)
 {
-	vec_for (&t->groups, gr) {
+	vec_for(&t->groups, gr) {
 		struct topo_declared said;
 
 		topo_declared_around(t, gr->members.v[0], &said);
@@ -423,7 +423,7 @@ void topo_add_patterns(struct topology *t)
 	}
 	find_replicas(t);
 	find_split(t);
-	vec_for (&t->groups, gr)
+	vec_for(&t->groups, gr)
 		if (gr->patterns.n)
 			qsort(gr->patterns.v, gr->patterns.n, sizeof(*gr->patterns.v),
 			      compare_patterns);

@@ -24,7 +24,7 @@ static void add_share(struct topo_place *p, bool cpu, uint32_t node, uint64_t am
 	if (!amount && share <= 0)
 		return;
 	if (cpu) {
-		vec_for (&p->cpu, it) {
+		vec_for(&p->cpu, it) {
 			if (it->node != node)
 				continue;
 			it->amount += amount;
@@ -64,7 +64,7 @@ uint32_t topo_top_of_map(const char *json)
 	uint64_t most = 0;
 
 	read_map(&p, true, json);
-	vec_for (&p.cpu, c) {
+	vec_for(&p.cpu, c) {
 		if (c->amount <= most)
 			continue;
 		most = c->amount;
@@ -98,7 +98,7 @@ static int compare_u32(const void *a, const void *b)
 
 static void learn_numbers(struct topology *t, struct numbers *k)
 {
-	vec_for (&t->g->nodes, n) {
+	vec_for(&t->g->nodes, n) {
 		if ((*n)->type == &numa_type)
 			vec_push(&k->nodes, (uint32_t)GET(numa, *n, numa_id));
 		if ((*n)->type == &cpu_type && HAS(cpu, *n, node) &&
@@ -109,7 +109,7 @@ static void learn_numbers(struct topology *t, struct numbers *k)
 		qsort(k->nodes.v, k->nodes.n, sizeof(*k->nodes.v), compare_u32);
 	k->cpu_node = mem_alloc((k->cpus + 1) * sizeof(*k->cpu_node));
 	memset(k->cpu_node, 0xff, (k->cpus + 1) * sizeof(*k->cpu_node));
-	vec_for (&t->g->nodes, n)
+	vec_for(&t->g->nodes, n)
 		if ((*n)->type == &cpu_type && HAS(cpu, *n, node) && GET(cpu, *n, cpu_id) < k->cpus)
 			k->cpu_node[GET(cpu, *n, cpu_id)] = (uint32_t)GET(cpu, *n, node);
 }
@@ -172,12 +172,12 @@ static void compare_vectors(struct topo_place *p)
 	double dot = 0, cc = 0, mm = 0;
 
 	p->cosine = p->remote = -1;
-	vec_for (&p->cpu, c) {
+	vec_for(&p->cpu, c) {
 		cc += c->share * c->share;
-		vec_for (&p->memory, m)
+		vec_for(&p->memory, m)
 			dot += c->node == m->node ? c->share * m->share : 0;
 	}
-	vec_for (&p->memory, m)
+	vec_for(&p->memory, m)
 		mm += m->share * m->share;
 	if (cc <= 0 || mm <= 0)
 		return;
@@ -191,7 +191,7 @@ static void compare_vectors(struct topo_place *p)
 
 double topo_cpu_share(const struct topo_place *p, uint32_t numa_node)
 {
-	vec_for (&p->cpu, c)
+	vec_for(&p->cpu, c)
 		if (c->node == numa_node)
 			return c->share;
 	return 0;
@@ -207,7 +207,7 @@ static const char *nodes_of_cpus(struct topology *t, const char *cpus)
 
 	if (!cpus || idrange_parse(cpus, &want, &e) < 0)
 		return NULL;
-	vec_for (&t->g->nodes, n) {
+	vec_for(&t->g->nodes, n) {
 		struct idrange have = {0};
 		const char *set = (*n)->type == &numa_type ? topo_str(*n, numa_f_cpu_set) : NULL;
 
@@ -283,7 +283,7 @@ static int compare_devices(const void *a, const void *b, void *ctx)
 
 static void add_devices(struct topology *t)
 {
-	vec_for (&t->g->nodes, n)
+	vec_for(&t->g->nodes, n)
 		if ((*n)->type == &npu_type || (*n)->type == &gpu_type)
 			add_device(t, *n);
 	if (t->devices.n)
@@ -296,7 +296,7 @@ static void add_devices(struct topology *t)
 		t->actors.v[a].label = t->devices.v[i].label;
 		t->actors.v[a].rank = i;
 	}
-	vec_for (&t->links, l)
+	vec_for(&t->links, l)
 		if (t->actors.v[l->to].kind == ACTOR_DEVICE)
 			vec_push(&t->devices.v[t->actors.v[l->to].rank].users, l->from);
 }
@@ -321,18 +321,18 @@ void topo_add_places(struct topology *t)
 	vec_reserve(&t->places, t->n_processes + 1);
 	for (uint32_t i = 0; i < t->n_processes; i++)
 		vec_push(&t->places, ((struct topo_place){.actor = i}));
-	vec_for (&t->g->edges, d) {
+	vec_for(&t->g->edges, d) {
 		if ((*d)->type == &numa_access_type)
 			read_numa_access(t, &k, *d);
 		else if ((*d)->type == &ran_on_type && k.cpus)
 			read_ran_on(t, &k, *d);
 	}
-	vec_for (&t->places, p) {
+	vec_for(&t->places, p) {
 		normalise(p->cpu.v, p->cpu.n);
 		normalise(p->memory.v, p->memory.n);
 		compare_vectors(p);
 	}
-	vec_for (&t->links, l) {
+	vec_for(&t->links, l) {
 		l->from_node = main_node(t, l->from);
 		l->to_node = main_node(t, l->to);
 	}

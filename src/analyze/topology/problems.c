@@ -50,8 +50,8 @@ static void find_off_device(struct topology *t)
 	VEC(uint32_t) off = {0};
 	size_t known = 0;
 
-	vec_for (&t->devices, d) {
-		vec_for (&d->users, u) {
+	vec_for(&t->devices, d) {
+		vec_for(&d->users, u) {
 			const struct topo_place *p = &t->places.v[*u];
 
 			if (d->numa_node == TOPO_NONE || !p->cpu.n)
@@ -82,7 +82,7 @@ static void find_off_device(struct topology *t)
 			: topo_text(t, "%zu of %zu processes do not run on their device's node: %s",
 				    off.n, known, text.s);
 		p->advice = keep(t, &advice);
-		vec_for (&off, u)
+		vec_for(&off, u)
 			vec_push(&p->actors, *u);
 	}
 	strbuf_done(&text);
@@ -103,7 +103,7 @@ static void find_remote_memory(struct topology *t)
 	size_t n = 0, apart = 0;
 	double worst = 0;
 
-	vec_for (&t->places, pl) {
+	vec_for(&t->places, pl) {
 		const struct topo_actor *a = &t->actors.v[pl->actor];
 
 		if (!matters(a) || pl->remote <= REMOTE_FINDING)
@@ -128,7 +128,7 @@ static void find_remote_memory(struct topology *t)
 		    n, apart, text.s);
 		p->advice = "bind each process and its memory to one node, or move the pages: "
 			    "migratepages PID FROM TO";
-		vec_for (&t->places, pl)
+		vec_for(&t->places, pl)
 			if (matters(&t->actors.v[pl->actor]) && pl->remote > REMOTE_FINDING)
 				vec_push(&p->actors, pl->actor);
 	}
@@ -164,7 +164,7 @@ static void find_crowding(struct topology *t, const struct topo_group *gr, size_
 				    "nodes for %zu ranks: %s",
 				    nodes, gr->members.n, text.s);
 		p->advice = "give each rank the CPUs of the node of its device";
-		vec_for (&crowd, a)
+		vec_for(&crowd, a)
 			vec_push(&p->actors, *a);
 	}
 	strbuf_done(&text);
@@ -177,7 +177,7 @@ static void find_far_threads(struct topology *t)
 	struct strbuf text = {0};
 	VEC(uint32_t) of = {0};
 
-	vec_for (&t->threads, th) {
+	vec_for(&t->threads, th) {
 		struct edge_list out = graph_out(t->g, th->node);
 		const struct topo_place *p = &t->places.v[th->actor];
 
@@ -209,7 +209,7 @@ static void find_far_threads(struct topology *t)
 		    text.s);
 		p->advice =
 		    "bind the whole process, not its main thread: taskset -a -p, or a cpuset";
-		vec_for (&of, a)
+		vec_for(&of, a)
 			if (!p->actors.n || p->actors.v[p->actors.n - 1] != *a)
 				vec_push(&p->actors, *a);
 	}
@@ -222,7 +222,7 @@ static void find_idle_devices(struct topology *t)
 	struct strbuf text = {0};
 	size_t n = 0;
 
-	vec_for (&t->devices, d)
+	vec_for(&t->devices, d)
 		if (!d->users.n)
 			strbuf_addf(&text, "%s%s", n++ ? ", " : "", d->label);
 	if (n && n < t->devices.n)
@@ -236,7 +236,7 @@ static uint64_t bytes_by(const struct topology *t, const struct topo_group *gr, 
 {
 	uint64_t ret = 0;
 
-	vec_for (&gr->members, m) {
+	vec_for(&gr->members, m) {
 		size_t n;
 		const struct topo_link *l = topology_out(t, *m, &n);
 
@@ -250,7 +250,7 @@ static uint64_t bytes_by(const struct topology *t, const struct topo_group *gr, 
 
 static bool is_declared(const struct topo_group *gr)
 {
-	vec_for (&gr->patterns, p)
+	vec_for(&gr->patterns, p)
 		if (p->declared)
 			return true;
 	return false;
@@ -277,14 +277,14 @@ static void find_slow_transport(struct topology *t, const struct topo_group *gr)
 			    gr->members.n, tcp, rate);
 	p->advice = "look at the backend that the framework chose: NCCL_DEBUG=INFO, HCCL logs, or "
 		    "gloo by mistake";
-	vec_for (&gr->members, m)
+	vec_for(&gr->members, m)
 		vec_push(&p->actors, *m);
 }
 
 static void find_mismatch(struct topology *t, const struct topo_group *gr)
 {
-	vec_for (&gr->patterns, pa) {
-		vec_for (&pa->evidence, e) {
+	vec_for(&gr->patterns, pa) {
+		vec_for(&pa->evidence, e) {
 			struct topo_problem *p;
 
 			if (!pa->declared || e->kind != EVIDENCE_AGAINST ||
@@ -296,7 +296,7 @@ static void find_mismatch(struct topology *t, const struct topo_group *gr)
 					    e->text);
 			p->advice = "compare the launch command with what runs: a rank may have "
 				    "ended, or joined another job";
-			vec_for (&gr->members, m)
+			vec_for(&gr->members, m)
 				vec_push(&p->actors, *m);
 		}
 	}
@@ -308,7 +308,7 @@ static void find_uneven_work(struct topology *t, const struct topo_group *gr)
 	uint32_t busiest = TOPO_NONE;
 	struct topo_problem *p;
 
-	vec_for (&gr->members, m) {
+	vec_for(&gr->members, m) {
 		const struct node *n = t->g->nodes.v[t->actors.v[*m].node];
 		double v = HAS(process, n, cpu_ns) ? (double)GET(process, n, cpu_ns) : -1;
 
@@ -344,9 +344,9 @@ static void find_far_links(struct topology *t)
 	VEC(uint32_t) ends = {0};
 	uint64_t all = 0;
 
-	vec_for (&t->links, l)
+	vec_for(&t->links, l)
 		all += l->bytes;
-	vec_for (&t->links, l) {
+	vec_for(&t->links, l) {
 		if (l->from_node == TOPO_NONE || l->to_node == TOPO_NONE ||
 		    l->from_node == l->to_node || (double)l->bytes < HEAVY_SHARE * (double)all ||
 		    !l->bytes)
@@ -366,7 +366,7 @@ static void find_far_links(struct topology *t)
 		p->text = topo_text(
 		    t, "data goes between processes that run on different NUMA nodes: %s", text.s);
 		p->advice = "bind both ends to one node, or make the exchange smaller";
-		vec_for (&ends, a)
+		vec_for(&ends, a)
 			vec_push(&p->actors, *a);
 	}
 	strbuf_done(&text);
@@ -390,7 +390,7 @@ static void tell_missing_kinds(struct topology *t)
 {
 	bool has_local = false, has_flow = false;
 
-	vec_for (&t->links, l) {
+	vec_for(&t->links, l) {
 		has_flow |= l->measured;
 		has_local |= !strcmp(l->kind, "unix") || !strcmp(l->kind, "pipe") ||
 			     !strcmp(l->kind, "shared_memory");
@@ -412,7 +412,7 @@ static void tell_doubling(struct topology *t)
 
 	if (t->g->meta.tool || t->g->meta.window_ns)
 		return;
-	vec_for (&t->g->edges, d) {
+	vec_for(&t->g->edges, d) {
 		if ((*d)->type != &send_to_socket_type || !HAS(send_to_socket, *d, packets_cnt))
 			continue;
 		n++;
@@ -429,18 +429,18 @@ static void tell_doubling(struct topology *t)
 
 static void tell_status(struct topology *t)
 {
-	vec_for (&t->g->status, s)
+	vec_for(&t->g->status, s)
 		if (!strcmp(s->state, "off") && t->unseen.n < 12)
 			unseen(t, topo_text(t, "%s is off%s%s", s->source, s->reason ? ": " : "",
 					    s->reason ? s->reason : ""));
-	vec_for (&t->g->losses, l)
+	vec_for(&t->g->losses, l)
 		unseen(t, topo_text(t, "%" PRIu64 " events were lost (%s, %s)", l->count, l->source,
 				    l->cause));
 }
 
 static void tell_silent_devices(struct topology *t)
 {
-	vec_for (&t->groups, gr)
+	vec_for(&t->groups, gr)
 		if (gr->has_devices && !gr->bytes)
 			unseen(t, topo_text(t,
 					    "what the %zu ranks of %s send each other: between "
@@ -455,7 +455,7 @@ static void tell_shared_memory(struct topology *t)
 	size_t n = 0;
 
 	shared_memory_objects(t->g, &all);
-	vec_for (&all.v, o)
+	vec_for(&all.v, o)
 		n += shared_memory_is_path(o) && !o->wakes.n && o->writers > 1;
 	if (n)
 		unseen(t, topo_text(
@@ -468,7 +468,7 @@ static void tell_places(struct topology *t)
 {
 	size_t no_cpu = 0, no_memory = 0, n = 0;
 
-	vec_for (&t->places, p) {
+	vec_for(&t->places, p) {
 		if (t->actors.v[p->actor].group == TOPO_NONE)
 			continue;
 		n++;
@@ -486,14 +486,14 @@ void topo_add_problems(struct topology *t)
 {
 	size_t nodes = 0;
 
-	vec_for (&t->g->nodes, n)
+	vec_for(&t->g->nodes, n)
 		nodes += (*n)->type == &numa_type;
 	find_off_device(t);
 	find_remote_memory(t);
 	find_far_threads(t);
 	find_idle_devices(t);
 	find_far_links(t);
-	vec_for (&t->groups, gr) {
+	vec_for(&t->groups, gr) {
 		find_crowding(t, gr, nodes);
 		find_slow_transport(t, gr);
 		find_mismatch(t, gr);

@@ -291,7 +291,7 @@ static void find_helpers(struct topology *t)
 {
 	uint8_t *others = mem_alloc(t->n_processes + 1), *own = mem_alloc(t->n_processes + 1);
 
-	vec_for (&t->links, l) {
+	vec_for(&t->links, l) {
 		const struct topo_actor *a = &t->actors.v[l->from], *b = &t->actors.v[l->to];
 
 		if (a->kind != ACTOR_PROCESS || b->kind != ACTOR_PROCESS)
@@ -333,7 +333,7 @@ static void find_meeting_point(struct topology *t, struct topo_group *gr)
 
 	if (a == TOPO_NONE || t->actors.v[a].group != TOPO_NONE || gr->members.n < 2)
 		return;
-	vec_for (&gr->members, m) {
+	vec_for(&gr->members, m) {
 		size_t n;
 		const struct topo_link *l = topology_out(t, *m, &n);
 
@@ -375,7 +375,7 @@ static void set_partner_role(struct topology *t, uint32_t server, uint32_t other
 
 static void set_clients(struct topology *t)
 {
-	vec_for (&t->links, l) {
+	vec_for(&t->links, l) {
 		if (t->actors.v[l->from].kind == ACTOR_PROCESS && is_served(&t->actors.v[l->from]))
 			set_partner_role(t, l->from, l->to);
 		if (t->actors.v[l->to].kind == ACTOR_PROCESS && is_served(&t->actors.v[l->to]))
@@ -393,7 +393,7 @@ static void set_clients(struct topology *t)
 
 static void find_threads(struct topology *t)
 {
-	vec_for (&t->g->nodes, n) {
+	vec_for(&t->g->nodes, n) {
 		const char *name = (*n)->type == &thread_type ? topo_str(*n, thread_f_name) : NULL;
 		uint32_t p = name ? process_of(t->g, (*n)->index) : NODE_NONE;
 		uint32_t a = p != NODE_NONE ? t->actor_of[p] : TOPO_NONE;
@@ -416,7 +416,7 @@ static void find_main(struct topology *t)
 {
 	const struct topo_group *best = NULL;
 
-	vec_for (&t->groups, gr)
+	vec_for(&t->groups, gr)
 		if (!best || gr->has_devices > best->has_devices ||
 		    (gr->has_devices == best->has_devices && gr->bytes > best->bytes))
 			best = gr;
@@ -430,7 +430,7 @@ static void find_main(struct topology *t)
 
 void topo_add_roles(struct topology *t)
 {
-	vec_for (&t->groups, gr) {
+	vec_for(&t->groups, gr) {
 		set_member_roles(t, gr);
 		set_ancestor_roles(t, gr);
 		find_meeting_point(t, gr);

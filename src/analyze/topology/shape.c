@@ -402,7 +402,7 @@ static void shape_of_tree(struct shaper *s)
 		for (uint32_t b = 0; b < s->n; b++) {
 			bool known = false;
 
-			vec_for (&s->ret->order, o)
+			vec_for(&s->ret->order, o)
 				known |= *o == b;
 			if (!known && at(s, s->ret->order.v[k], b) > 0)
 				vec_push(&s->ret->order, b);

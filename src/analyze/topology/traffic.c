@@ -127,7 +127,7 @@ static void split_off(struct topology *t, uint32_t from, const struct topo_group
 	for (size_t i = 0; i < all->members.n; i++)
 		if (part[i] == p)
 			vec_push(&gr.members, all->members.v[i]);
-	vec_for (&all->basis, e)
+	vec_for(&all->basis, e)
 		vec_push(&gr.basis, *e);
 	if (p) {
 		group = (uint32_t)t->groups.n;
@@ -181,7 +181,7 @@ static void split(struct topology *t, uint32_t group)
 static void add_up(struct topology *t, struct topo_group *gr)
 {
 	gr->bytes = 0;
-	vec_for (&gr->members, a) {
+	vec_for(&gr->members, a) {
 		size_t n;
 		const struct topo_link *l = topology_out(t, *a, &n);
 
@@ -211,10 +211,10 @@ static void drop_weak(struct topology *t)
 		struct topo_group *gr = &t->groups.v[i];
 		bool weak;
 
-		vec_for (&gr->members, m)
+		vec_for(&gr->members, m)
 			gr->is_job = gr->is_job || topo_is_of_job(t, *m);
 		weak = is_weak(t, gr);
-		vec_for (&gr->members, m)
+		vec_for(&gr->members, m)
 			t->actors.v[*m].group = weak ? TOPO_NONE : (uint32_t)n;
 		if (weak) {
 			vec_done(&gr->members);
@@ -241,8 +241,8 @@ void topo_add_shapes(struct topology *t)
 		leave_launcher(t, i);
 	}
 	drop_weak(t);
-	vec_for (&t->groups, gr) {
-		vec_for (&gr->shape.order, o)
+	vec_for(&t->groups, gr) {
+		vec_for(&gr->shape.order, o)
 			*o = gr->members.v[*o];
 		if (gr->shape.order.n == gr->members.n)
 			memcpy(gr->members.v, gr->shape.order.v,
