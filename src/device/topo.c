@@ -44,12 +44,13 @@ static void environment_restore(char *saved[NVARIABLES])
 }
 
 /*
- * Components that load vendor libraries could hang, and "x86" runs on each CPU in turn, which the
- * observed program would feel. What they know comes from /sys too.
+ * Components that load vendor libraries could hang, "x86" runs on each CPU in turn, which the observed
+ * program would feel, and "pci" reads the configuration of devices, which may sleep. What they know
+ * comes from /sys too, but for names of products.
  */
 static void leave_out(hwloc_topology_t t)
 {
-	static const char *const components[] = {"x86", "opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"};
+	static const char *const components[] = {"x86", "pci", "opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"};
 
 	for (size_t i = 0; i < sizeof(components) / sizeof(components[0]); i++)
 		hwloc_topology_set_components(t, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, components[i]);

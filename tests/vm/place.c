@@ -99,7 +99,7 @@ static void wait_for(const char *name, const char *go)
 {
 	fclose(create(name, "ready"));
 	while (access(go, F_OK))
-		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = 250000000}, NULL);
 }
 
 static uint64_t burn(volatile char *p, size_t bytes, uint64_t ns)
