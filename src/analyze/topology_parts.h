@@ -63,6 +63,7 @@ struct topo_traffic {
 			     "something" */
 	uint64_t *first;  /**< [n * n] time of the first transfer, 0: not known */
 	uint8_t *listens; /**< [n] accepts connections */
+	uint8_t *kind;	  /**< [n * n] number of the probe that counts it, symmetric */
 	bool amounts;     /**< bytes are amounts */
 };
 

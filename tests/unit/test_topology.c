@@ -18,6 +18,7 @@ struct made {
 	double bytes[MOST * MOST];
 	uint64_t first[MOST * MOST];
 	uint8_t listens[MOST];
+	uint8_t kind[MOST * MOST];
 	struct topo_shape shape;
 };
 
@@ -51,6 +52,7 @@ static void find_shape(struct made *m)
 				 .bytes = m->bytes,
 				 .first = m->first,
 				 .listens = m->listens,
+				 .kind = m->kind,
 				 .amounts = true};
 
 	for (size_t i = 0; i < m->n; i++)

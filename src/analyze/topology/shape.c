@@ -13,6 +13,8 @@
 #define CLASS_RATIO 1.4
 /* An all-reduce moves as much over each of its edges; a recording may cut the last round off. */
 #define EVEN_RATIO 1.15
+/* Likewise where its edges are paths of different kinds. */
+#define KINDS_RATIO 2
 #define NOBODY     UINT32_MAX
 
 struct shaper {
@@ -79,22 +81,34 @@ static void build(struct shaper *s)
 	free(most);
 }
 
-static double weight_ratio(const struct shaper *s)
+/* Of edges by paths of one kind, or of all. */
+static double weight_ratio(const struct shaper *s, int kind)
 {
 	double low = INFINITY, high = 0;
 
 	for (size_t i = 0; i < s->n; i++)
-		for (size_t j = 0; j < i; j++)
-			if (at(s, i, j) > 0) {
-				low = fmin(low, at(s, i, j));
-				high = fmax(high, at(s, i, j));
-			}
+		for (size_t j = 0; j < i; j++) {
+			if (at(s, i, j) <= 0 || (kind >= 0 && s->in->kind[i * s->n + j] != kind))
+				continue;
+			low = fmin(low, at(s, i, j));
+			high = fmax(high, at(s, i, j));
+		}
 	return high > 0 ? high / low : 1;
 }
 
+/* Paths of different kinds are watched by different probes, which may begin at different times. */
 static bool is_even(const struct shaper *s)
 {
-	return s->in->amounts && weight_ratio(s) <= EVEN_RATIO;
+	bool seen[UINT8_MAX + 1] = {0};
+
+	if (!s->in->amounts || weight_ratio(s, -1) > KINDS_RATIO)
+		return false;
+	for (size_t i = 0; i < s->n * s->n; i++)
+		seen[s->in->kind[i]] = true;
+	for (int k = 0; k <= UINT8_MAX; k++)
+		if (seen[k] && weight_ratio(s, k) > EVEN_RATIO)
+			return false;
+	return true;
 }
 
 /* Number the components of the edges in use. @return how many */

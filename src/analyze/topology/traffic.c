@@ -14,6 +14,7 @@ static void traffic_init(struct topo_traffic *m, size_t n)
 	m->bytes = mem_alloc(n * n * sizeof(*m->bytes));
 	m->first = mem_alloc(n * n * sizeof(*m->first));
 	m->listens = mem_alloc(n);
+	m->kind = mem_alloc(n * n);
 	m->amounts = true;
 }
 
@@ -22,10 +23,23 @@ static void traffic_done(struct topo_traffic *m)
 	free(m->bytes);
 	free(m->first);
 	free(m->listens);
+	free(m->kind);
 }
 
-static void add_link(struct topo_traffic *m, uint8_t *unknown, size_t at, const struct topo_link *l)
+/* Which probe counts it. */
+static uint8_t counted_by(const char *kind)
 {
+	if (!strcmp(kind, "tcp") || !strcmp(kind, "udp") || !strcmp(kind, "unix") || !strcmp(kind, "ip"))
+		return 1;
+	return !strcmp(kind, "shared_memory") ? 3 : 2;
+}
+
+static void add_link(struct topo_traffic *m, uint8_t *unknown, size_t from, size_t to,
+		     const struct topo_link *l)
+{
+	size_t at = from * m->n + to;
+
+	m->kind[at] = m->kind[to * m->n + from] = counted_by(l->kind);
 	if (l->measured)
 		m->bytes[at] += (double)l->bytes;
 	else
@@ -63,7 +77,7 @@ static void fill(const struct topology *t, const struct topo_group *gr, uint32_t
 
 			if (to->group != group || !topo_carries_data(t, &l[k]))
 				continue;
-			add_link(m, unknown, i * m->n + to->rank, &l[k]);
+			add_link(m, unknown, i, to->rank, &l[k]);
 			some |= !l[k].measured;
 		}
 	}
