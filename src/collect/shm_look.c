@@ -11,7 +11,7 @@
 #include "proc_maps.h"
 #include "proc_probe.h"
 
-#define STUCK_MS 300 /* without anything new */
+#define STUCK_MS 1500 /* without anything new: a loaded or emulated machine may need a second */
 
 enum look_kind { LOOK_ALL, LOOK_PROCESS, LOOK_PATH, LOOK_RESIDENT };
 
