@@ -170,9 +170,12 @@ int rdma_netlink_parse(const void *data, size_t n, enum rdma_kind kind, struct r
 
 			if (head.nlmsg_len >= NLMSG_HDRLEN + sizeof(rc))
 				memcpy(&rc, p + NLMSG_HDRLEN, sizeof(rc));
-			return rc < 0 ? rc : 1;
+			/* 0: an acknowledgement, which may stand before the answer. */
+			if (rc < 0)
+				return rc;
+		} else {
+			parse_message((struct attrs){p + NLMSG_HDRLEN, head.nlmsg_len - NLMSG_HDRLEN}, kind, ret);
 		}
-		parse_message((struct attrs){p + NLMSG_HDRLEN, head.nlmsg_len - NLMSG_HDRLEN}, kind, ret);
 		step = NLMSG_ALIGN(head.nlmsg_len);
 		p += step < n ? step : n;
 		n -= step < n ? step : n;
@@ -182,14 +185,15 @@ int rdma_netlink_parse(const void *data, size_t n, enum rdma_kind kind, struct r
 
 static int ask(int fd, enum rdma_kind kind, uint32_t dev)
 {
+	/* The macro below does not protect its arguments. */
+	uint16_t command = kind < RDMA_KINDS ? kinds[kind].command : RDMA_NLDEV_CMD_GET;
 	struct {
 		struct nlmsghdr head;
 		struct nlattr attr;
 		uint32_t index;
 	} q = {
-		.head.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV,
-						    kind < RDMA_KINDS ? kinds[kind].command : RDMA_NLDEV_CMD_GET),
-		.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_DUMP,
+		.head.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command),
+		.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
 		.head.nlmsg_len = kind < RDMA_KINDS ? sizeof(q) : sizeof(q.head),
 		.attr = {.nla_len = NLA_HDRLEN + sizeof(uint32_t), .nla_type = RDMA_NLDEV_ATTR_DEV_INDEX},
 		.index = dev,

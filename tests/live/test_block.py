@@ -55,7 +55,7 @@ def fio(device, folder):
 
 def record(folder, work):
     path = os.path.join(folder, "out.wpdb")
-    p = subprocess.Popen([WITTY, "record", "-o", path, "--interval", "500ms"], stderr=subprocess.DEVNULL)
+    p = subprocess.Popen([WITTY, "record", "-d", "2m", "-o", path, "--interval", "500ms"], stderr=subprocess.DEVNULL)
     for _ in range(200):
         if os.path.exists(path):
             break

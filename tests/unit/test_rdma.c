@@ -141,6 +141,10 @@ TEST(ends_and_errors_are_told)
 	m.n += sizeof(rc);
 	end(&m);
 	assert_int_equal(rdma_netlink_parse(m.bytes, m.n, RDMA_QP, &s), -EPERM);
+	/* An acknowledgement ends nothing. */
+	rc = 0;
+	memcpy(m.bytes + NLMSG_HDRLEN, &rc, sizeof(rc));
+	assert_int_equal(rdma_netlink_parse(m.bytes, m.n, RDMA_QP, &s), 0);
 	rdma_state_done(&s);
 }
 
