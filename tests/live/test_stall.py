@@ -13,7 +13,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WITTY = os.environ["WITTY"]
-HELD, SECONDS = 5, 4
+HELD, SECONDS = 5, 5
 
 
 def start_holder(folder):
@@ -27,21 +27,27 @@ def start_holder(folder):
 
 
 def record(folder, *options):
+    """The lock is taken once the file is there: then observation has begun."""
     path = os.path.join(folder, "stall.wpdb")
-    holder = start_holder(folder)
+    if os.path.exists(path):
+        os.unlink(path)
     start = time.monotonic()
-    done = subprocess.run([WITTY, "record", "-d", f"{SECONDS}s", "-i", "500ms", "--force", "-o", path, *options],
-                          capture_output=True, text=True, check=False)
+    recorder = subprocess.Popen([WITTY, "record", "-d", f"{SECONDS}s", "-i", "500ms", "-o", path, *options],
+                                stderr=subprocess.PIPE, text=True)
+    while not os.path.exists(path) and recorder.poll() is None:
+        time.sleep(0.05)
+    holder = start_holder(folder)
+    said = recorder.communicate()[1]
     took = time.monotonic() - start
     holder.wait()
-    return path, took, done
+    return path, took, recorder.returncode, said
 
 
 def check(folder, *options):
-    path, took, done = record(folder, *options)
+    path, took, status, said = record(folder, *options)
     problems = []
-    if done.returncode:
-        return [f"record ended with {done.returncode}: {done.stderr.strip()}"]
+    if status:
+        return [f"record ended with {status}: {said.strip()}"]
     rows = sqlite3.connect(path).execute("SELECT start_ns, end_ns FROM interval ORDER BY start_ns").fetchall()
     longest = max(b - a for a, b in rows) / 1e9
     # Far from what a quiet host needs, and as far from the time that the lock is held.
