@@ -418,8 +418,12 @@ static void emit(struct collect *c, struct graph *g, const struct accel_report *
 	vec_for(&r->devices, a) {
 		struct node *n = a->kind == ACCEL_NPU ? npu_node(c, g, &r->head, a) : gpu_node(c, g, &r->head, a);
 
-		if (a->parent >= 0 && (size_t)a->parent < x.nodes.n)
-			SET(gpu, n, whole_gpu, x.nodes.v[a->parent]);
+		if (a->parent >= 0 && (size_t)a->parent < x.nodes.n) {
+			const struct node *whole = g->nodes.v[x.nodes.v[a->parent]];
+
+			if (whole->type == &gpu_type && HAS(gpu, whole, device_id))
+				SET(gpu, n, part_of, GET(gpu, whole, device_id));
+		}
 		n = graph_add_node(g, n);
 		vec_push(&x.nodes, n->index);
 		link_numa(c, g, n->index, a);

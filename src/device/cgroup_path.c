@@ -49,6 +49,17 @@ static void copy(char ret[CGROUP_ID_BYTES], const char *s, size_t n)
 	ret[n] = '\0';
 }
 
+/* Whether @p what is in the @p n bytes at @p s. */
+static const char *find(const char *s, size_t n, const char *what)
+{
+	size_t m = strlen(what);
+
+	for (size_t i = 0; i + m <= n; i++)
+		if (!memcmp(s + i, what, m))
+			return s + i;
+	return NULL;
+}
+
 static bool has_prefix(const char *s, size_t n, const char *prefix)
 {
 	size_t k = strlen(prefix);
@@ -79,7 +90,7 @@ static bool parse_pod(const char *s, size_t n, struct cgroup_name *c)
 
 	if (has_suffix(s, n, ".slice"))
 		n -= strlen(".slice");
-	at = memmem(s, n, "libpod_pod_", 11);
+	at = find(s, n, "libpod_pod_");
 	if (at) {
 		copy(c->pod, at + 11, n - (size_t)(at + 11 - s));
 		return true;
@@ -89,14 +100,14 @@ static bool parse_pod(const char *s, size_t n, struct cgroup_name *c)
 	} else {
 		if (!has_prefix(s, n, "kubepods"))
 			return false;
-		at = memmem(s, n, "-pod", 4);
+		at = find(s, n, "-pod");
 		if (at)
 			set_pod(c, at + 4, n - (size_t)(at + 4 - s));
 		c->qos = "guaranteed";
 	}
-	if (memmem(s, n, "burstable", 9))
+	if (find(s, n, "burstable"))
 		c->qos = "burstable";
-	else if (memmem(s, n, "besteffort", 10))
+	else if (find(s, n, "besteffort"))
 		c->qos = "besteffort";
 	return true;
 }
@@ -104,14 +115,19 @@ static bool parse_pod(const char *s, size_t n, struct cgroup_name *c)
 /* "kubepods-burstable-pod3f1c.slice:cri-containerd:0123": what systemd's runtimes write with version 1. */
 static bool parse_triple(const char *s, size_t n, struct cgroup_name *c)
 {
-	const char *last = memrchr(s, ':', n), *first = memchr(s, ':', n);
+	const char *first = NULL, *last = NULL;
 
-	if (!last || first == last)
+	for (size_t i = 0; i < n; i++)
+		if (s[i] == ':') {
+			first = first ?: s + i;
+			last = s + i;
+		}
+	if (!first || first == last)
 		return false;
 	c->pod[0] = '\0';
 	parse_pod(s, (size_t)(first - s), c);
-	c->runtime = memmem(first, (size_t)(last - first), "containerd", 10) ? "containerd"
-		     : memmem(first, (size_t)(last - first), "crio", 4)	     ? "crio"
+	c->runtime = find(first, (size_t)(last - first), "containerd") ? "containerd"
+		     : find(first, (size_t)(last - first), "crio")	     ? "crio"
 									     : "unknown";
 	copy(c->id, last + 1, n - (size_t)(last + 1 - s));
 	return c->id[0];
@@ -191,7 +207,7 @@ bool cgroup_parse(const char *path, struct cgroup_name *ret)
 			ret->qos = !memcmp(s, "burstable", 9) ? "burstable"
 				   : n == 10 && !memcmp(s, "besteffort", 10) ? "besteffort" : ret->qos;
 		}
-		if (!found && (has_prefix(s, n, "pod") || memmem(s, n, "libpod_pod_", 11)))
+		if (!found && (has_prefix(s, n, "pod") || find(s, n, "libpod_pod_")))
 			parse_pod(s, n, ret);
 		parent = s;
 		np = n;
