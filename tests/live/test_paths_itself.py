@@ -47,7 +47,7 @@ class Maker:
         ident = f"{kind}:{number}:{where}"
         first, second = KEYS[kind]
         type_ = "unix_socket" if kind == "socket" else kind
-        e = {"id": ident, "type": type_, first: number, "path": o["path"], "name": o["path"]}
+        e = {"id": ident, "type": type_, first: number, "path": o["path"], "name": o["path"], "fs_type": "ext4"}
         if second:
             e[second] = where
         self.entities[ident] = e
@@ -216,7 +216,7 @@ def fold_files(of, says):
     def change(m):
         threads = {f"thread:{a['tid']}" for a in of["accesses"]}
         m.entities["file:0"] = {"id": "file:0", "type": "file", "inode": 0, "dev": "0:0",
-                                "path": None}
+                                "path": None, "fs_type": None}
         for type_, thread, thing in (("write_to", "source", "target"),
                                      ("read_from", "target", "source")):
             mine = [e for e in m.edges if e["type"] == type_ and e[thread] in threads]
