@@ -35,6 +35,19 @@ static struct on_key on_key_of(uint32_t tid, uint64_t start_ns, const struct wai
 			       .kind = on->kind};
 }
 
+/*
+ * The last record is the end of it: no map will bring it again. The iterator of the same reading may have
+ * met the thread before it ended, with a part of the same sum, or in the wait that ended since.
+ */
+static void settle(struct wait_sums *w, struct by_total *t, const struct sched_totals *r)
+{
+	struct on_key k = on_key_of(r->id.tid, r->id.start_ns, &r->sum.on);
+
+	times_add(&t->flushed, &r->sum.times);
+	t->pending = (struct wait_times){0};
+	on_map_put(&w->on[0], k, NULL)->open_ns = 0;
+}
+
 void wait_sums_record(struct wait_sums *w, const struct sched_totals *r)
 {
 	const struct wait_sum *s = &r->sum;
@@ -53,9 +66,8 @@ void wait_sums_record(struct wait_sums *w, const struct sched_totals *r)
 				     .waker_class = s->by.class};
 		struct by_total *t = by_map_put(&w->by[0], k, NULL);
 
-		/* The last record is the end of it: no map will bring it again. */
 		if (r->flags & SCHED_EXITED)
-			times_add(&t->flushed, &s->times);
+			settle(w, t, r);
 		else
 			t->pending = s->times;
 		t->word = s->on.word;

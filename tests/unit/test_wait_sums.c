@@ -174,6 +174,24 @@ TEST(the_last_record_settles_everything)
 	wait_sums_done(&w);
 }
 
+/* The iterator met the thread, in its fourth wait; then it ended, and its last record is in the same reading. */
+TEST(a_thread_that_ends_during_a_reading_is_counted_once)
+{
+	struct sched_totals t = record_of(3, 30, 7);
+	struct wait_sums w = {0};
+	struct seen seen = {0};
+
+	wait_sums_record(&w, &t);
+	t = record_of(4, 40, 0);
+	t.flags = SCHED_EXITED;
+	wait_sums_record(&w, &t);
+	report(&w, &seen);
+	assert_int_equal(seen.waits, 4);
+	assert_int_equal(seen.waited_ns, 40);
+	assert_int_equal(seen.ended, 4);
+	wait_sums_done(&w);
+}
+
 TEST(threads_of_the_kernel_have_no_waits)
 {
 	struct sched_totals t = record_of(3, 30, 100);
@@ -225,6 +243,7 @@ int main(void)
 		cmocka_unit_test(a_flush_that_comes_a_reading_late_is_waited_for),
 		cmocka_unit_test(an_open_wait_is_reported_as_it_goes_on_and_once_when_it_ends),
 		cmocka_unit_test(the_last_record_settles_everything),
+		cmocka_unit_test(a_thread_that_ends_during_a_reading_is_counted_once),
 		cmocka_unit_test(threads_of_the_kernel_have_no_waits),
 		cmocka_unit_test(a_thread_that_is_gone_is_forgotten_when_all_are_known),
 		cmocka_unit_test(a_waker_that_nobody_knows_any_more_is_no_thread),
