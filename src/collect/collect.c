@@ -100,7 +100,7 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	c->sweep_above = SWEEP_ABOVE;
 	rc = open_probes(c, e);
 	rc = rc ?: collect_procs(c, false, e);
-	if (c->proc_probe && o->npids) {
+	if (c->proc_probe) {
 		c->procs.learn = collect_procs_learn;
 		c->procs.learn_ctx = c;
 	}

@@ -76,7 +76,10 @@ static int on_task(void *ctx, const struct proc_task *t)
 		p->nspid = t->nstgid;
 		p->has_namespaces = true;
 	}
-	if (c->procs.made != before && !p->kthread)
+	if (c->procs.made == before)
+		return 0;
+	procs_found(&c->procs, i);
+	if (!p->kthread)
 		read_cmdline(c, i);
 	return 0;
 }
@@ -95,6 +98,7 @@ static int on_event(void *ctx, const struct proc_event *ev)
 	memcpy(p->name, ev->comm, sizeof(p->name));
 	p->kthread = ev->flags & PROC_KTHREAD;
 	if (ev->kind == PROC_FORK) {
+		procs_copied(&c->procs, i, ev->parent.tgid);
 		parent = procs_live(&c->procs, ev->parent.tgid);
 		p->ppid = ev->parent.tgid;
 		if (parent != IDMAP_NONE) {
@@ -110,6 +114,7 @@ static int on_event(void *ctx, const struct proc_event *ev)
 		}
 	} else if (ev->kind == PROC_EXEC) {
 		p->has_details = false;
+		procs_runs_program(&c->procs, i);
 		procs_set_cmdline(&c->procs, i, ev->cmdline, ev->cmdline_bytes);
 		if (ev->flags & PROC_CMDLINE_CUT)
 			read_cmdline(c, i);
@@ -180,6 +185,7 @@ static void proc_of_pid(struct collect *c, uint32_t pid)
 	is_there(c, p);
 	if (c->procs.made == before)
 		return;
+	procs_found(&c->procs, i);
 	p->netns = ns_inode(pid, "net");
 	p->pidns = ns_inode(pid, "pid");
 	p->mntns = ns_inode(pid, "mnt");

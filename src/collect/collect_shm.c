@@ -545,8 +545,6 @@ static void look(struct collect *c, struct graph *g)
 		vec_for(&s->objects, o)
 			if (o->selected && (o->nuses >= 2) == shared)
 				emit_object(c, g, o);
-	/* Until the next look, which may be a minute away. */
-	worker_give_up(&s->look.w);
 }
 
 static bool is_time(const struct shm *s, uint64_t now)

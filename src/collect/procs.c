@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "redact.h"
 #include "strbuf.h"
@@ -12,6 +14,8 @@ void procs_init(struct procs *p, bool select_all, bool redact)
 	memset(p, 0, sizeof(*p));
 	p->select_all = select_all;
 	p->redact = redact;
+	p->own_pid = (uint32_t)getpid();
+	prctl(PR_GET_NAME, p->own_name);
 }
 
 static void forget(struct proc *x)
@@ -51,7 +55,7 @@ uint32_t procs_get(struct procs *p, uint32_t pid, uint64_t start_ns)
 		vec_add(&p->v);
 	}
 	p->v.v[i] = (struct proc){.pid = pid, .start_ns = start, .dirty = true,
-				  .selected = p->select_all};
+				  .selected = p->select_all && pid != p->own_pid};
 	p->made++;
 	idmap_put(&p->by_ident, pid, start, i);
 	idmap_put(&p->by_pid, pid, 0, i);
@@ -102,6 +106,28 @@ void procs_select(struct procs *p, uint32_t pid)
 		return;
 	p->v.v[i].selected = true;
 	procs_spread_selection(p);
+}
+
+void procs_copied(struct procs *p, uint32_t proc, uint32_t parent_pid)
+{
+	if (p->select_all && parent_pid == p->own_pid)
+		p->v.v[proc].selected = false;
+}
+
+void procs_found(struct procs *p, uint32_t proc)
+{
+	const struct proc *x = &p->v.v[proc];
+
+	if (x->ppid == p->own_pid && !memcmp(x->name, p->own_name, sizeof(x->name)))
+		procs_copied(p, proc, x->ppid);
+}
+
+void procs_runs_program(struct procs *p, uint32_t proc)
+{
+	struct proc *x = &p->v.v[proc];
+
+	if (p->select_all && !x->selected && x->pid != p->own_pid)
+		x->selected = x->dirty = true;
 }
 
 void procs_spread_selection(struct procs *p)

@@ -35,9 +35,11 @@ struct procs {
 	VEC(struct proc) v; /**< pid 0: a free place */
 	VEC(uint32_t) free;
 	struct idmap by_ident, by_pid;
+	uint32_t own_pid;
+	char own_name[16];
 	uint64_t made;	/**< processes seen so far */
 	uint64_t looks; /**< looks at all processes so far */
-	bool select_all;
+	bool select_all; /**< but this program and its helpers: what it costs is told elsewhere */
 	bool redact;
 	/**
 	 * Called before a process that nobody announced is made: reads what began meanwhile, so
@@ -57,6 +59,12 @@ uint32_t procs_get(struct procs *p, uint32_t pid, uint64_t start_ns);
 uint32_t procs_live(const struct procs *p, uint32_t pid);
 /** Select @p pid and what descends from it, now and later. */
 void procs_select(struct procs *p, uint32_t pid);
+/** One that a process began as its copy: this program's own are helpers, not of the host's work. */
+void procs_copied(struct procs *p, uint32_t proc, uint32_t parent_pid);
+/** Likewise of one whose beginning was not seen: its parent and name tell. */
+void procs_found(struct procs *p, uint32_t proc);
+/** It runs a program of its own now: a helper no more. */
+void procs_runs_program(struct procs *p, uint32_t proc);
 /** Make selection follow parents: to be called after processes were added. */
 void procs_spread_selection(struct procs *p);
 

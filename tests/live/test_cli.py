@@ -491,6 +491,23 @@ class Record(Case):
         return subprocess.Popen([WITTY, "record", "-o", self.out, *args], stderr=subprocess.PIPE,
                                 stdout=subprocess.DEVNULL, text=True)
 
+    def test_leaves_itself_out(self):
+        """What it does and its helpers do is told as cost; the command that it runs is the host's work."""
+        for option in ((), ("--no-ebpf",)):
+            p = self.start("--force", "-i", "200ms", *option, "--", "sleep", "1")
+            said = p.communicate(timeout=LIMIT_S)[1]
+            self.assertEqual(p.returncode, 0, said)
+            seen = json.loads(self.done("show", self.out, "entities", "--type", "process", "--format", "json").stdout)
+            self.assertIn((p.pid, "sleep"), [(x["ppid"], x["name"]) for x in seen], option)
+            # Its own process is there as the parent of the command, and nothing of what it did.
+            helpers = [x for x in seen if x["ppid"] == p.pid and x["name"] != "sleep"]
+            self.assertEqual(helpers, [], option)
+            own = [x for x in seen if x["pid"] == p.pid]
+            self.assertEqual([x["cpu_ns"] for x in own if x["cpu_ns"] is not None], [], option)
+            ids = {x["id"] for x in own}
+            flows = json.loads(self.done("show", self.out, "flows", "--limit", "0", "--format", "json").stdout)
+            self.assertEqual([f for f in flows if {f["source"]["id"], f["target"]["id"]} & ids], [], option)
+
     def wait_for_intervals(self, n):
         """Until another process can read that many; a slow machine may take its time."""
         end = time.monotonic() + LIMIT_S
