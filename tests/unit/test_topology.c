@@ -143,6 +143,27 @@ TEST(the_root_of_a_tree_is_who_sends_last)
 	done(&m);
 }
 
+/* Two workers that answer a router and write to one log stand in a circle, too. */
+TEST(requests_and_log_lines_in_a_circle_are_no_ring)
+{
+	struct made m;
+
+	plan(&m, 4);
+	m.b[0][1] = m.b[0][3] = 1e6;
+	m.b[1][0] = m.b[3][0] = 16e6;
+	m.b[1][2] = m.b[3][2] = 1e5;
+	find_shape(&m);
+	assert_int_not_equal(m.shape.shape, SHAPE_RING);
+	done(&m);
+	/* Also where all go both ways, but not alike. */
+	plan(&m, 5);
+	for (size_t i = 0; i < 5; i++)
+		m.b[i][(i + 1) % 5] = m.b[(i + 1) % 5][i] = i ? 1e6 : 1e8;
+	find_shape(&m);
+	assert_int_not_equal(m.shape.shape, SHAPE_RING);
+	done(&m);
+}
+
 TEST(all_to_all_is_told_from_a_ring)
 {
 	for (size_t n = 4; n <= MOST; n++) {
@@ -679,6 +700,7 @@ int main(void)
 	    cmocka_unit_test(an_uneven_chain_is_a_chain_in_its_direction),
 	    cmocka_unit_test(a_binary_tree_is_a_tree),
 	    cmocka_unit_test(the_root_of_a_tree_is_who_sends_last),
+	    cmocka_unit_test(requests_and_log_lines_in_a_circle_are_no_ring),
 	    cmocka_unit_test(all_to_all_is_told_from_a_ring),
 	    cmocka_unit_test(one_server_is_symmetric_and_a_master_is_not),
 	    cmocka_unit_test(three_servers_are_the_side_that_is_asked),

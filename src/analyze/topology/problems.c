@@ -308,6 +308,9 @@ static void find_uneven_work(struct topology *t, const struct topo_group *gr)
 	uint32_t busiest = TOPO_NONE;
 	struct topo_problem *p;
 
+	/* The same program alone does not make equals of processes. */
+	if (gr->shape.shape == SHAPE_UNKNOWN && !is_declared(gr))
+		return;
 	vec_for(&gr->members, m) {
 		const struct node *n = t->g->nodes.v[t->actors.v[*m].node];
 		double v = HAS(process, n, cpu_ns) ? (double)GET(process, n, cpu_ns) : -1;

@@ -243,6 +243,9 @@ static bool shape_of_ring(struct shaper *s)
 	for (size_t i = 0; i < s->n; i++)
 		if (s->degree[i] != 2)
 			return false;
+	/* A circle of requests, answers and log lines is no ring: in that all do alike. */
+	if ((one_way && one_way != s->n) || (s->in->amounts && weight_ratio(s, -1) > KINDS_RATIO))
+		return false;
 	if (s->n == 4 && one_way == 0 && faces_servers(s, &server)) {
 		uint8_t side[4];
 
@@ -647,7 +650,7 @@ static bool shape_of_sides(struct shaper *s)
 {
 	uint8_t *side = mem_alloc(s->n);
 	size_t sizes[2] = {0}, listens[2] = {0}, serving, asked;
-	bool ok = true, known = false;
+	bool ok = true, known = false; /* one side accepts connections, and the other does not */
 
 	for (uint32_t i = 0; i < s->n; i++)
 		side[i] = i && at(s, 0, i) > 0;
@@ -659,7 +662,6 @@ static bool shape_of_sides(struct shaper *s)
 	}
 	asked = side_asked(s, side);
 	serving = asked < 2 ? asked : sizes[1] < sizes[0];
-	known = asked < 2;
 	for (size_t k = 0; k < 2; k++) {
 		if (listens[k] != sizes[k] || listens[1 - k])
 			continue;
@@ -667,12 +669,14 @@ static bool shape_of_sides(struct shaper *s)
 		known = true;
 	}
 	ok = ok && sizes[0] >= 2 && sizes[1] >= 2 && !one_way_edges(s);
-	if (ok && (sizes[0] != sizes[1] || known)) {
+	if (ok && (sizes[0] != sizes[1] || known || asked < 2)) {
 		for (size_t i = 0; i < s->n; i++)
 			side[i] = side[i] == serving;
-		claim(s, SHAPE_SERVERS, known ? 85 : 65);
-		s->ret->also =
-		    known ? NULL : "which side serves is not certain: the smaller one is taken";
+		/* Who began tells less when the recording did not see the beginning. */
+		claim(s, SHAPE_SERVERS, known ? 85 : asked < 2 ? 75 : 65);
+		s->ret->also = known	   ? NULL
+			       : asked < 2 ? "which side serves is told by who began, as far as was seen"
+					   : "which side serves is not certain: the smaller one is taken";
 		put_sides(s, side);
 	}
 	free(side);
