@@ -20,6 +20,44 @@
 #define DONE_MS	  20	/* one that is not stuck ends sooner */
 #define PATH_MOST 256
 
+/* All that this process has, and what those had used that it gave up: one thread starts and ends them. */
+static VEC(pid_t) running;
+static uint64_t ended_cpu_ns;
+
+static uint64_t cpu_ns_of(pid_t pid)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
+		return 0;
+	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
+}
+
+uint64_t workers_cpu_ns(void)
+{
+	uint64_t sum = ended_cpu_ns;
+
+	vec_for(&running, pid)
+		sum += cpu_ns_of(*pid);
+	return sum;
+}
+
+void workers_each(void (*cb)(void *ctx, pid_t pid), void *ctx)
+{
+	vec_for(&running, pid)
+		cb(ctx, *pid);
+}
+
+static void forget_running(pid_t pid)
+{
+	for (size_t i = 0; i < running.n; i++)
+		if (running.v[i] == pid)
+			running.v[i] = running.v[--running.n];
+	if (!running.n)
+		vec_done(&running);
+}
+
 static int keep_only(int fd)
 {
 	if (fd != CHILD_FD)
@@ -54,6 +92,7 @@ int worker_start(struct worker *w, enum worker_files files, void (*serve)(void *
 		close(TAKE_FD(w->fd));
 		return rc;
 	}
+	vec_push(&running, w->pid);
 	return 0;
 }
 
@@ -71,6 +110,9 @@ void worker_give_up(struct worker *w)
 	if (w->fd < 0)
 		return;
 	close(TAKE_FD(w->fd));
+	/* One that ended by itself and was not reaped still tells. */
+	ended_cpu_ns += cpu_ns_of(w->pid);
+	forget_running(w->pid);
 	kill(w->pid, SIGKILL);
 	vec_push(&w->gone, w->pid);
 	worker_reap(w);

@@ -41,6 +41,12 @@ void worker_reap(struct worker *w);
 /** Give it up, and wait a moment for those that are not stuck. */
 void worker_done(struct worker *w);
 
+/** CPU time that all workers of this process have used, those included that it gave up. */
+uint64_t workers_cpu_ns(void);
+
+/** Call @p cb with each worker that runs. */
+void workers_each(void (*cb)(void *ctx, pid_t pid), void *ctx);
+
 /** Reads files for this process, which is not held up by those that take long. */
 struct slow_reader {
 	struct worker w;

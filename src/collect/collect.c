@@ -9,6 +9,7 @@
 
 #include "block_probe.h"
 #include "channels.h"
+#include "cleanup.h"
 #include "collect_block.h"
 #include "collect_container.h"
 #include "collect_device.h"
@@ -20,6 +21,7 @@
 #include "proc_probe.h"
 #include "sched_probe.h"
 #include "sock_probe.h"
+#include "worker.h"
 
 #define READ_STUCK_NS 100000000ull /* to wait for a file of /proc that reads a process's memory */
 
@@ -174,16 +176,46 @@ static void describe_probe(struct graph *g, const struct probe_health *h)
 	graph_add_loss(g, h->probe, "read_fault", h->read_fault);
 }
 
-static uint64_t own_rss_bytes(void)
-{
-	unsigned long long size, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
+/* This process and its helpers. Pages that they share since the fork are counted once. */
+struct footprint {
+	uint64_t bytes;
+	bool unknown;
+};
 
-	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
-		resident = 0;
-	if (f)
-		fclose(f);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+static void add_footprint(void *ctx, pid_t pid)
+{
+	struct footprint *f = ctx;
+	unsigned long long kib;
+	bool found = false;
+	char path[64], line[256];
+	CLEANUP_FCLOSE FILE *file = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
+	file = fopen(path, "re");
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "Pss: %llu kB", &kib) == 1;
+	f->unknown |= !found;
+	f->bytes += found ? kib * 1024 : 0;
+}
+
+/* What is not known is left out. */
+static void describe_memory(struct graph *g)
+{
+	struct footprint all = {0};
+	unsigned long long size, resident;
+	CLEANUP_FCLOSE FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f && fscanf(f, "%llu %llu", &size, &resident) == 2)
+		graph_add_cost(g, "rss", "bytes", (double)resident * (double)sysconf(_SC_PAGESIZE));
+	add_footprint(&all, getpid());
+	workers_each(add_footprint, &all);
+	if (!all.unknown)
+		graph_add_cost(g, "pss with helpers", "bytes", (double)all.bytes);
+}
+
+static uint64_t own_cpu_ns(void)
+{
+	return now_ns(CLOCK_PROCESS_CPUTIME_ID) + workers_cpu_ns();
 }
 
 void collect_describe(struct collect *c, struct graph *g)
@@ -245,16 +277,16 @@ void collect_describe(struct collect *c, struct graph *g)
 	collect_rdma_describe(c, g);
 	graph_add_loss(g, "collector proc", "unreadable", c->unreadable);
 	graph_add_loss(g, "collector proc", "memory_map_locked", c->reader.stuck);
-	cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	cpu_ns = own_cpu_ns();
 	graph_add_cost(g, "cpu", "ns", (double)(c->start_cpu_ns ? cpu_ns - c->start_cpu_ns : 0));
 	graph_add_cost(g, "cpu_start", "ns", (double)(c->start_cpu_ns ?: cpu_ns));
-	graph_add_cost(g, "rss", "bytes", (double)own_rss_bytes());
+	describe_memory(g);
 	graph_add_cost(g, "maps", "bytes", (double)map_bytes);
 }
 
 void collect_started(struct collect *c)
 {
-	c->start_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	c->start_cpu_ns = own_cpu_ns();
 }
 
 void collect_close(struct collect *c)
