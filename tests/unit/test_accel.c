@@ -1,48 +1,8 @@
 /* Devices by the kernel's own interfaces, names of device files, and which process a driver means. */
-#include "unit.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tree.h"
 
 #include "dev_holders.h"
 #include "drm_sysfs.h"
-
-static char folder[] = "/tmp/witty-accel-XXXXXX";
-static struct sysroot root;
-
-static void make_folders(char *full)
-{
-	for (char *s = full + sizeof(folder); (s = strchr(s, '/')); s++) {
-		*s = '\0';
-		mkdir(full, 0755);
-		*s = '/';
-	}
-}
-
-static void put(const char *path, const char *text)
-{
-	char full[512];
-	FILE *f;
-
-	snprintf(full, sizeof(full), "%s%s", folder, path);
-	make_folders(full);
-	f = fopen(full, "we");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-}
-
-static void put_link(const char *path, const char *target)
-{
-	char full[512];
-
-	snprintf(full, sizeof(full), "%s%s", folder, path);
-	make_folders(full);
-	assert_int_equal(symlink(target, full), 0);
-}
 
 TEST(names_of_device_files_tell_the_device)
 {
@@ -156,22 +116,6 @@ TEST(holders_are_found_by_their_links)
 	assert_int_equal(h.v.v[1].minor, 1);
 	assert_int_equal(h.v.v[1].opened, 2);
 	dev_holders_done(&h);
-}
-
-static int make_tree(void **state)
-{
-	struct err e;
-
-	return mkdtemp(folder) && !sysroot_open(folder, &root, &e) ? 0 : -1;
-}
-
-static int remove_tree(void **state)
-{
-	char command[64];
-
-	sysroot_close(&root);
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	return system(command);
 }
 
 int main(void)

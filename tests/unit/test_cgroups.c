@@ -1,12 +1,7 @@
 /* Containers by the paths of their control groups, and what state files tell of them. */
-#include "unit.h"
+#include "tree.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cgroup_path.h"
 #include "cgroup_stats.h"
@@ -78,27 +73,6 @@ TEST(a_path_tells_runtime_container_and_pod)
 		if (cases[i].qos ? !c.qos || strcmp(c.qos, cases[i].qos) : c.qos != NULL)
 			fail_msg("%s: %s", cases[i].path, c.qos);
 	}
-}
-
-static char folder[] = "/tmp/witty-cgroups-XXXXXX";
-static struct sysroot root;
-
-/* A file of the tree, with the folders above it. */
-static void put(const char *path, const char *text)
-{
-	char full[512];
-	FILE *f;
-
-	snprintf(full, sizeof(full), "%s%s", folder, path);
-	for (char *s = full + sizeof(folder); (s = strchr(s, '/')); s++) {
-		*s = '\0';
-		mkdir(full, 0755);
-		*s = '/';
-	}
-	f = fopen(full, "we");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
 }
 
 static void check(const char *runtime, const char *id, const char *pod, const char *name, const char *image,
@@ -219,22 +193,6 @@ TEST(limits_of_version_1)
 	assert_true(s.memory_limit_bytes == CGROUP_UNKNOWN);
 	cgroup_stats_read(&root, "/../b", &s);
 	assert_true(s.cpu_ns == CGROUP_UNKNOWN);
-}
-
-static int make_tree(void **state)
-{
-	struct err e;
-
-	return mkdtemp(folder) && !sysroot_open(folder, &root, &e) ? 0 : -1;
-}
-
-static int remove_tree(void **state)
-{
-	char command[64];
-
-	sysroot_close(&root);
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	return system(command);
 }
 
 int main(void)

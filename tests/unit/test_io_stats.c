@@ -1,48 +1,8 @@
 /* Counters and facts of network interfaces and disks, from trees like /proc and /sys. */
-#include "unit.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tree.h"
 
 #include "block_stats.h"
 #include "nic_stats.h"
-
-static char folder[] = "/tmp/witty-io-XXXXXX";
-static struct sysroot root;
-
-static void make_folders(char *full)
-{
-	for (char *s = full + sizeof(folder); (s = strchr(s, '/')); s++) {
-		*s = '\0';
-		mkdir(full, 0755);
-		*s = '/';
-	}
-}
-
-static void put(const char *path, const char *text)
-{
-	char full[512];
-	FILE *f;
-
-	snprintf(full, sizeof(full), "%s%s", folder, path);
-	make_folders(full);
-	f = fopen(full, "we");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-}
-
-static void put_link(const char *path, const char *target)
-{
-	char full[512];
-
-	snprintf(full, sizeof(full), "%s%s", folder, path);
-	make_folders(full);
-	assert_int_equal(symlink(target, full), 0);
-}
 
 TEST(counters_of_interfaces_are_read)
 {
@@ -158,22 +118,6 @@ TEST(a_partition_has_the_facts_of_its_disk)
 	assert_string_equal(f.scheduler, "none");
 	assert_string_equal(f.model, "Fast Disk 1T");
 	assert_string_equal(f.pci, "0000:00:04.0");
-}
-
-static int make_tree(void **state)
-{
-	struct err e;
-
-	return mkdtemp(folder) && !sysroot_open(folder, &root, &e) ? 0 : -1;
-}
-
-static int remove_tree(void **state)
-{
-	char command[64];
-
-	sysroot_close(&root);
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	return system(command);
 }
 
 int main(void)

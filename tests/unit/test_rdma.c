@@ -1,12 +1,7 @@
 /* Answers of the kernel's RDMA netlink family, and trees like /sys/class/infiniband. */
-#include "unit.h"
+#include "tree.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <linux/netlink.h>
 #include <rdma/rdma_netlink.h>
@@ -204,24 +199,12 @@ TEST(ends_are_joined_by_both_numbers_and_device)
 	rdma_state_done(&s);
 }
 
-static char folder[] = "/tmp/witty-rdma-XXXXXX";
-static struct sysroot root;
-
-static void put(const char *path, const char *text)
+static void put_device(const char *path, const char *text)
 {
-	char full[512];
-	FILE *f;
+	char full[256];
 
-	snprintf(full, sizeof(full), "%s/sys/class/infiniband/%s", folder, path);
-	for (char *s = full + sizeof(folder); (s = strchr(s, '/')); s++) {
-		*s = '\0';
-		mkdir(full, 0755);
-		*s = '/';
-	}
-	f = fopen(full, "we");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
+	snprintf(full, sizeof(full), "/sys/class/infiniband/%s", path);
+	put(full, text);
 }
 
 static const struct rdma_port *port_of(const struct rdma_ports *p, const char *dev)
@@ -240,17 +223,17 @@ TEST(ports_and_counters_are_read)
 	struct rdma_ports ports;
 	uint64_t v;
 
-	put("mlx5_0/ports/1/state", "4: ACTIVE\n");
-	put("mlx5_0/ports/1/link_layer", "Ethernet\n");
-	put("mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)\n");
-	put("mlx5_0/ports/1/gid_attrs/ndevs/0", "eth2\n");
-	put("mlx5_0/ports/1/counters/port_xmit_data", "1000\n");
-	put("mlx5_0/ports/1/counters/port_rcv_packets", "N/A (no PMA)\n");
-	put("mlx5_0/ports/1/hw_counters/np_cnp_sent", "12\n");
-	put("mlx5_0/ports/1/hw_counters/lifespan", "10\n");
-	put("old/ports/1/state", "1: DOWN\n");
-	put("old/ports/1/counters/port_rcv_data", "1\n");
-	put("old/device/numa_node", "1\n");
+	put_device("mlx5_0/ports/1/state", "4: ACTIVE\n");
+	put_device("mlx5_0/ports/1/link_layer", "Ethernet\n");
+	put_device("mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)\n");
+	put_device("mlx5_0/ports/1/gid_attrs/ndevs/0", "eth2\n");
+	put_device("mlx5_0/ports/1/counters/port_xmit_data", "1000\n");
+	put_device("mlx5_0/ports/1/counters/port_rcv_packets", "N/A (no PMA)\n");
+	put_device("mlx5_0/ports/1/hw_counters/np_cnp_sent", "12\n");
+	put_device("mlx5_0/ports/1/hw_counters/lifespan", "10\n");
+	put_device("old/ports/1/state", "1: DOWN\n");
+	put_device("old/ports/1/counters/port_rcv_data", "1\n");
+	put_device("old/device/numa_node", "1\n");
 	rdma_ports_read(&root, &ports);
 	assert_int_equal(ports.v.n, 2);
 	p = port_of(&ports, "mlx5_0");
@@ -268,22 +251,6 @@ TEST(ports_and_counters_are_read)
 	assert_int_equal(rdma_dev_place(&root, "old", (char[20]){0}), 1);
 	assert_int_equal(rdma_dev_place(&root, "mlx5_0", (char[20]){0}), -1);
 	rdma_ports_done(&ports);
-}
-
-static int make_tree(void **state)
-{
-	struct err e;
-
-	return mkdtemp(folder) && !sysroot_open(folder, &root, &e) ? 0 : -1;
-}
-
-static int remove_tree(void **state)
-{
-	char command[64];
-
-	sysroot_close(&root);
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	return system(command);
 }
 
 int main(void)
