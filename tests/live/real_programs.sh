@@ -6,12 +6,6 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 WITTY=${WITTY:?set WITTY to the witty-profiler program}
 
-skip() {
-	echo "SKIP: $*"
-	exit 77
-}
-
-[ -x "$WITTY" ] || skip "no program '$WITTY'"
-[ "$(id -u)" = 0 ] || skip "needs root"
-[ -e /sys/kernel/btf/vmlinux ] || skip "this kernel has no BTF"
+# shellcheck source=tests/live/lib.sh
+. "$here/lib.sh"
 exec /usr/bin/python3 "$here/real_programs.py" "$WITTY" "$@"

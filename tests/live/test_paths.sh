@@ -19,25 +19,10 @@ SETTLE=${SETTLE:-2.5}
 HOLD=${HOLD:-1.3}
 first=${WAYS%% *}
 
-skip() {
-	echo "SKIP: $*"
-	exit 77
-}
+# shellcheck source=tests/live/lib.sh
+. "$here/lib.sh"
 
-[ -x "$WITTY" ] || skip "no program '$WITTY'"
-[ "$(id -u)" = 0 ] || skip "needs root"
-[ -e /sys/kernel/btf/vmlinux ] || skip "this kernel has no BTF"
-
-tmp=$(mktemp -d)
-pids=()
-cleanup() {
-	local p
-	for p in "${pids[@]}"; do
-		kill -KILL "$p" 2>/dev/null || true
-	done
-	rm -rf "$tmp"
-}
-trap cleanup EXIT
+make_tmp
 
 failed=()
 cases=()

@@ -8,13 +8,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 WITTY=${WITTY:?set WITTY to the witty-profiler program}
 SHM=${SHM:?set SHM to the shared-memory workload}
 
-skip() {
-	echo "SKIP: $*"
-	exit 77
-}
-
-[ "$(id -u)" = 0 ] || skip "needs root"
-[ -e /sys/kernel/btf/vmlinux ] || skip "this kernel has no BTF"
+# shellcheck source=tests/live/lib.sh
+. "$here/lib.sh"
 
 tmp=$(mktemp -d)
 huge=/proc/sys/vm/nr_hugepages

@@ -8,17 +8,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 WITTY=${WITTY:?set WITTY to the witty-profiler program}
 WAITS=${WAITS:?set WAITS to the program of tests/live/waits}
 
-skip() {
-	echo "SKIP: $*"
-	exit 77
-}
+# shellcheck source=tests/live/lib.sh
+. "$here/lib.sh"
 
-[ -x "$WITTY" ] || skip "no program '$WITTY'"
-[ "$(id -u)" = 0 ] || skip "needs root"
-[ -e /sys/kernel/btf/vmlinux ] || skip "this kernel has no BTF"
-
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+make_tmp
 refuse=() check=()
 for r in "$@"; do
 	refuse+=(--refuse "$r")
