@@ -1,6 +1,7 @@
 #pragma once
 
 #include "arena.h"
+#include "finding.h"
 #include "graph.h"
 #include "vec.h"
 
@@ -221,8 +222,6 @@ struct topo_device {
 	VEC(uint32_t) users;      /**< actors */
 };
 
-enum severity { SEVERITY_INFO, SEVERITY_NOTICE, SEVERITY_WARNING, SEVERITY_CRITICAL };
-
 /** Something about placement, transport or declaration that costs time or is not as declared. */
 struct topo_problem {
 	const char *id; /**< "worker-off-device-node" */
@@ -278,7 +277,6 @@ const char *thread_role_name(enum thread_role r);
 const char *shape_name(enum shape s);
 const char *parallelism_name(enum parallelism p);
 const char *actor_kind_name(enum actor_kind k);
-const char *severity_name(enum severity s);
 
 /** Links of one sender: [*ret_n]. */
 const struct topo_link *topology_out(const struct topology *t, uint32_t actor, size_t *ret_n);

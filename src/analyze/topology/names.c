@@ -56,13 +56,6 @@ const char *actor_kind_name(enum actor_kind k)
 	return names[k];
 }
 
-const char *severity_name(enum severity s)
-{
-	static const char *const names[] = {"info", "notice", "warning", "critical"};
-
-	return names[s];
-}
-
 const char *thread_role_name(enum thread_role r)
 {
 	static const char *const names[] = {"staging", "collective proxy", "device runtime"};

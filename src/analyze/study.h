@@ -1,0 +1,22 @@
+#pragma once
+
+#include "graph.h"
+#include "topology.h"
+
+struct hot;      /* hot.h: profiles of threads */
+struct waitfor;  /* waitfor.h: chains of waits to their roots */
+struct limits;   /* limits.h: named thresholds */
+struct timeline; /* timeline.h: wait segments and series */
+
+/**
+ * All that rules, reports and servers look at: one file and its analyses. session/study_open.h
+ * makes it. Whatever is not there is NULL; nothing here is owned.
+ */
+struct study {
+	struct graph *g;
+	const struct topology *t;
+	const struct hot *hot;
+	const struct waitfor *w;
+	const struct limits *l;
+	const struct timeline *time;
+};
