@@ -16,6 +16,7 @@
 #include "cleanup.h"
 #include "recording.h"
 #include "segments.h"
+#include "wait_rows.h"
 
 #define GRACE_NS 2000000000ull /* between SIGTERM and SIGKILL for our own command */
 
@@ -225,44 +226,23 @@ static int open_all(struct running *r, struct err *e)
 	return rc;
 }
 
-struct row_list {
-	VEC(struct wait_row) v;
-};
-
-static int on_row(void *ctx, const struct wait_row *row)
-{
-	struct row_list *list = ctx;
-
-	vec_push(&list->v, *row);
-	return 0;
-}
-
-static int row_order(const void *a, const void *b)
-{
-	const struct wait_row *x = a, *y = b;
-
-	return x->out_ns < y->out_ns ? -1 : x->out_ns > y->out_ns;
-}
-
 /* Last of all: the file is complete without it, should this fail. */
 static int finish(struct running *r, struct err *e)
 {
-	struct row_list rows = {0};
+	struct wait_rows rows = {0};
 	struct graph scratch;
 	struct err second;
 	int rc;
 
 	graph_init(&scratch);
-	rc = collect_segments(&r->collect, &scratch, on_row, &rows, e);
+	rc = wait_rows_read(&r->collect, &scratch, &rows, e);
 	collect_close(&r->collect);
 	if (rc)
 		recording_close(r->file, &second);
 	else
 		rc = recording_close(r->file, e);
-	if (!rc && rows.v.n) {
-		qsort(rows.v.v, rows.v.n, sizeof(*rows.v.v), row_order);
+	if (!rc && rows.v.n)
 		rc = segments_write(r->o->output, rows.v.v, rows.v.n, r->start_realtime_ns - r->start_ns, e);
-	}
 	vec_done(&rows.v);
 	graph_done(&scratch);
 	return rc;

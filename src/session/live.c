@@ -1,0 +1,107 @@
+/* This host as it is now: what the sources tell, kept as a history. */
+#include "live.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "wait_rows.h"
+
+#define TOOL "witty-profiler " WITTY_VERSION
+
+struct live {
+	struct collect collect;
+	struct history *history;
+	uint64_t offset_ns; /* from CLOCK_MONOTONIC to the time since 1970, at the start */
+};
+
+static uint64_t clock_ns(clockid_t c)
+{
+	struct timespec t;
+
+	clock_gettime(c, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+static int sample(struct live *l, struct graph *part, uint64_t *ret_ns, struct err *e)
+{
+	int rc;
+
+	graph_init(part);
+	rc = collect_sample(&l->collect, part, false, e);
+	if (rc)
+		graph_done(part);
+	*ret_ns = clock_ns(CLOCK_MONOTONIC) + l->offset_ns;
+	return rc;
+}
+
+int live_open(struct live **ret, const struct live_options *o, struct err *e)
+{
+	struct live *l = mem_alloc(sizeof(*l));
+	struct graph first;
+	uint64_t end_ns;
+	int rc = collect_open(&l->collect, &o->collect, e);
+
+	if (rc) {
+		free(l);
+		return rc;
+	}
+	l->offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	l->history = history_new(o->keep_ns, o->keep_bytes);
+	rc = sample(l, &first, &end_ns, e);
+	if (rc) {
+		live_close(l);
+		return rc;
+	}
+	history_begin(l->history, &first, end_ns);
+	graph_done(&first);
+	collect_started(&l->collect);
+	*ret = l;
+	return 0;
+}
+
+void live_close(struct live *l)
+{
+	if (!l)
+		return;
+	collect_close(&l->collect);
+	history_free(l->history);
+	free(l);
+}
+
+int live_tick(struct live *l, struct err *e)
+{
+	struct graph part;
+	uint64_t end_ns;
+	int rc = sample(l, &part, &end_ns, e);
+
+	if (!rc)
+		history_add(l->history, &part, end_ns);
+	return rc;
+}
+
+struct history *live_history(struct live *l)
+{
+	return l->history;
+}
+
+void live_describe(struct live *l, struct graph *g)
+{
+	collect_describe(&l->collect, g);
+}
+
+int live_save(struct live *l, uint64_t since_ns, const char *path, bool force, const char *options,
+	      struct err *e)
+{
+	struct graph about;
+	int rc;
+
+	graph_init(&about);
+	about.meta.tool = TOOL;
+	about.meta.options = options;
+	about.meta.complete = true;
+	live_describe(l, &about);
+	rc = history_save(l->history, since_ns, path, force, &about, e);
+	rc = rc ?: wait_rows_save(&l->collect, path, about.meta.start_ns, l->offset_ns, e);
+	graph_done(&about);
+	return rc;
+}

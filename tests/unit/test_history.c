@@ -1,0 +1,259 @@
+/* Intervals in memory: windows sum what they cover and know what is there, and nothing grows for ever. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "history.h"
+#include "load.h"
+
+#define SECOND 1000000000ull
+#define T0     (1700000000ull * SECOND)
+
+static uint32_t process(struct graph *g, uint64_t pid, const char *name)
+{
+	struct node *n = graph_new_node(g, &process_type);
+
+	SET(process, n, pid, pid);
+	SET(process, n, start_ns, pid * 10);
+	if (name)
+		SET(process, n, name, graph_str(g, name));
+	return graph_add_node(g, n)->index;
+}
+
+static void thread(struct graph *g, uint64_t tid, uint32_t of, uint64_t run_ns)
+{
+	struct node *n = graph_new_node(g, &thread_type);
+
+	SET(thread, n, tid, tid);
+	SET(thread, n, start_ns, tid);
+	SET(thread, n, process, of);
+	SET(thread, n, run_ns, run_ns);
+	graph_link(g, &own_type, of, graph_add_node(g, n)->index);
+}
+
+/* As the collectors tell it: a total so far. */
+static void flow(struct graph *g, uint32_t from, uint32_t to, uint64_t bytes)
+{
+	struct edge *d = graph_new_edge(g, &flow_type, from, to);
+
+	SET(flow, d, kind, graph_str(g, "tcp"));
+	SET(flow, d, bytes, bytes);
+	graph_add_edge(g, d);
+}
+
+static const struct node *find(struct graph *g, const char *id)
+{
+	uint32_t n = graph_find(g, id);
+
+	return n == NODE_NONE ? NULL : g->nodes.v[n];
+}
+
+static const struct edge *only_flow(const struct graph *g)
+{
+	const struct edge *found = NULL;
+
+	for (size_t i = 0; i < g->edges.n; i++)
+		if (g->edges.v[i]->type == &flow_type) {
+			assert_null(found);
+			found = g->edges.v[i];
+		}
+	return found;
+}
+
+/* Two processes that are told of once, then three intervals in which one runs and sends. */
+static struct history *three_seconds(void)
+{
+	struct history *h = history_new(60 * SECOND, 0);
+	struct graph g;
+
+	graph_init(&g);
+	flow(&g, process(&g, 1, "sender"), process(&g, 2, "receiver"), 1000);
+	history_begin(h, &g, T0);
+	graph_done(&g);
+	for (uint64_t i = 1; i <= 3; i++) {
+		graph_init(&g);
+		thread(&g, 11, process(&g, 1, NULL), i * 100);
+		flow(&g, process(&g, 1, NULL), process(&g, 2, NULL), 1000 + i * i * 10);
+		history_add(h, &g, T0 + i * SECOND);
+	}
+	return h;
+}
+
+TEST(a_window_sums_its_intervals_and_knows_older_facts)
+{
+	struct history *h = three_seconds();
+	struct graph g;
+	const struct node *n;
+
+	graph_init(&g);
+	history_window(h, T0 + SECOND, &g);
+	assert_int_equal(g.meta.start_ns, T0 + SECOND);
+	assert_int_equal(g.meta.window_ns, 2 * SECOND);
+	n = find(&g, "process:2");
+	assert_non_null(n);
+	assert_string_equal(GET(process, n, name), "receiver");
+	n = find(&g, "thread:11");
+	assert_int_equal(GET(thread, n, run_ns), 500);
+	assert_int_equal(GET(flow, only_flow(&g), bytes), 80);
+	graph_done(&g);
+	history_free(h);
+}
+
+TEST(the_newest_interval_is_always_there)
+{
+	struct history *h = three_seconds();
+	struct graph g;
+
+	graph_init(&g);
+	history_window(h, UINT64_MAX, &g);
+	assert_int_equal(g.meta.intervals, 1);
+	assert_int_equal(GET(flow, only_flow(&g), bytes), 50);
+	graph_done(&g);
+	history_free(h);
+}
+
+TEST(totals_go_on)
+{
+	struct history *h = three_seconds();
+
+	assert_int_equal(GET(thread, find(history_totals(h), "thread:11"), run_ns), 600);
+	assert_int_equal(GET(flow, only_flow(history_totals(h)), bytes), 1090);
+	history_free(h);
+}
+
+TEST(a_flow_that_was_anothers_gains_nothing)
+{
+	struct history *h = three_seconds();
+	struct graph g;
+
+	graph_init(&g);
+	flow(&g, process(&g, 1, NULL), process(&g, 2, NULL), 0);
+	history_add(h, &g, T0 + 4 * SECOND);
+	graph_init(&g);
+	flow(&g, process(&g, 1, NULL), process(&g, 2, NULL), 7);
+	history_add(h, &g, T0 + 5 * SECOND);
+	graph_init(&g);
+	history_window(h, T0 + 3 * SECOND, &g);
+	assert_int_equal(GET(flow, only_flow(&g), bytes), 7);
+	graph_done(&g);
+	history_free(h);
+}
+
+TEST(what_slept_is_there_without_amounts)
+{
+	struct history *h = three_seconds();
+	struct graph g;
+	const struct node *n;
+
+	graph_init(&g);
+	process(&g, 2, NULL);
+	history_add(h, &g, T0 + 4 * SECOND);
+	graph_init(&g);
+	history_window(h, UINT64_MAX, &g);
+	n = find(&g, "thread:11");
+	assert_non_null(n);
+	assert_false(HAS(thread, n, run_ns));
+	assert_null(only_flow(&g));
+	graph_done(&g);
+	history_free(h);
+}
+
+TEST(old_intervals_go_by_time_and_by_memory)
+{
+	struct history *h = history_new(2 * SECOND, 0);
+	struct graph g;
+
+	for (int round = 0; round < 2; round++) {
+		graph_init(&g);
+		history_begin(h, &g, T0);
+		graph_done(&g);
+		for (uint64_t i = 1; i <= 10; i++) {
+			graph_init(&g);
+			thread(&g, i, process(&g, 1, "x"), 1);
+			history_add(h, &g, T0 + i * SECOND);
+		}
+		assert_int_equal(history_intervals(h), round ? 1 : 3);
+		assert_int_equal(history_interval(h, 0)->end_ns, T0 + (round ? 10 : 8) * SECOND);
+		history_free(h);
+		h = history_new(3600 * SECOND, 1);
+	}
+	history_free(h);
+}
+
+TEST(what_ended_is_forgotten_and_what_lives_is_kept)
+{
+	struct history *h = history_new(SECOND, 0);
+	struct graph g;
+	size_t most = 0;
+
+	graph_init(&g);
+	process(&g, 1, "init");
+	history_begin(h, &g, T0);
+	graph_done(&g);
+	/* Ten minutes in which 60 processes of ten threads each come and go every second. */
+	for (uint64_t i = 1; i <= 600; i++) {
+		graph_init(&g);
+		for (uint64_t k = 0; k < 60; k++) {
+			uint32_t p = process(&g, i * 1000 + k, "short");
+
+			SET(process, g.nodes.v[p], end_ns, i);
+			for (uint64_t t = 0; t < 10; t++)
+				thread(&g, (i * 1000 + k) * 10 + t, p, 1);
+		}
+		history_add(h, &g, T0 + i * SECOND);
+		if (history_totals(h)->nodes.n > most)
+			most = history_totals(h)->nodes.n;
+	}
+	/* Three minutes' worth, half as much until the next cleaning, and a little. */
+	assert_true(most < 60 * 11 * 180 * 2);
+	assert_non_null(find(history_totals(h), "process:1"));
+	assert_null(find(history_totals(h), "process:1000"));
+	history_free(h);
+}
+
+TEST(a_saved_recording_holds_what_the_window_does)
+{
+	struct history *h = three_seconds();
+	char path[] = "/tmp/witty-history-XXXXXX";
+	struct graph about, g;
+	struct err e;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	graph_init(&about);
+	graph_init(&g);
+	about.meta.complete = true;
+	assert_int_equal(history_save(h, T0 + SECOND, path, false, &about, &e), -EEXIST);
+	assert_int_equal(history_save(h, T0 + SECOND, path, true, &about, &e), 0);
+	assert_int_equal(graph_load(&g, path, &e), 0);
+	assert_int_equal(g.meta.window_ns, 2 * SECOND);
+	assert_int_equal(g.meta.intervals, 2);
+	assert_string_equal(GET(process, find(&g, "process:2"), name), "receiver");
+	assert_int_equal(GET(thread, find(&g, "thread:11"), run_ns), 500);
+	assert_int_equal(GET(flow, only_flow(&g), bytes), 80);
+	unlink(path);
+	graph_done(&g);
+	graph_done(&about);
+	history_free(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_window_sums_its_intervals_and_knows_older_facts),
+		cmocka_unit_test(the_newest_interval_is_always_there),
+		cmocka_unit_test(totals_go_on),
+		cmocka_unit_test(a_flow_that_was_anothers_gains_nothing),
+		cmocka_unit_test(what_slept_is_there_without_amounts),
+		cmocka_unit_test(old_intervals_go_by_time_and_by_memory),
+		cmocka_unit_test(what_ended_is_forgotten_and_what_lives_is_kept),
+		cmocka_unit_test(a_saved_recording_holds_what_the_window_does),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
