@@ -45,6 +45,12 @@ static int on_thread(void *ctx, const struct sched_sample *s)
 	SET(thread, n, involuntary_switches, s->involuntary);
 	SET(thread, n, migrations, s->migrations);
 	SET(thread, n, wakeups, s->wakeups);
+	if (s->has_usage) {
+		SET(thread, n, user_ns, s->usage.user_ns);
+		SET(thread, n, system_ns, s->usage.system_ns);
+		SET(thread, n, minor_faults, s->usage.minor_faults);
+		SET(thread, n, major_faults, s->usage.major_faults);
+	}
 	process = x->g->nodes.v[GET(thread, n, process)];
 	SET(process, process, cpu_ns, s->run_ns + (HAS(process, process, cpu_ns) ? GET(process, process, cpu_ns) : 0));
 	ran_on_cpus(x->g, n->index, s);

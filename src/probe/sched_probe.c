@@ -216,6 +216,8 @@ struct hash_state {
 	uint64_t on_since, waiting_since, out_ns, changes, reported;
 	uint32_t dead, early, unseen, pad;
 	struct waker by;
+	struct sched_usage base;
+	uint64_t has_base;
 };
 
 static uint64_t elapsed(uint64_t since, uint64_t now)
@@ -316,10 +318,17 @@ static int entry_report(struct sched_probe *p, struct entry *en,
 		.wakeups = gain(n->wakeups, &b->wakeups),
 		.cpu = n->cpu,
 		.flags = n->flags,
+		.has_usage = n->flags & SCHED_USAGE,
 	};
 
 	if (!n->id.tgid) /* its totals were lost or come with the next reading */
 		return 0;
+	if (s.has_usage) {
+		s.usage.user_ns = gain(n->usage.user_ns, &b->usage.user_ns);
+		s.usage.system_ns = gain(n->usage.system_ns, &b->usage.system_ns);
+		s.usage.minor_faults = gain(n->usage.minor_faults, &b->usage.minor_faults);
+		s.usage.major_faults = gain(n->usage.major_faults, &b->usage.major_faults);
+	}
 	entry_cpus(p, en);
 	memcpy(s.comm, n->comm, TASK_COMM_BYTES);
 	s.cpus = p->out.v;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,12 @@ struct sched_sample {
 	uint64_t voluntary, involuntary, migrations, wakeups;
 	uint32_t cpu;	/**< last seen on */
 	uint32_t flags; /**< SCHED_… of sched_abi.h */
+	bool has_usage; /**< `usage` is known: where task storage works */
+	/**
+	 * As the kernel accounts it: on many kernels the clock tick decides whether its whole length was user
+	 * or system time, so that the sum differs from run_ns.
+	 */
+	struct sched_usage usage;
 	char comm[TASK_COMM_BYTES + 1];
 	/**
 	 * run_ns by CPU, ascending. Over several readings the sums agree exactly; in one reading

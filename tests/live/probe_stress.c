@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -18,6 +19,7 @@
 
 #define WORKERS	 4
 #define READINGS 150
+#define PAGE	 4096 /* or less than one */
 
 /* What one thread did, by its own count, and what the probes say of it. */
 struct worker {
@@ -28,6 +30,9 @@ struct worker {
 	uint64_t seen_sent[2], seen_received[2];
 	uint64_t seen_voluntary, seen_involuntary;
 	uint64_t run_ns, cpus_ns;
+	uint64_t faults, cpu_us; /* by getrusage() */
+	struct sched_usage usage;
+	bool has_usage;
 	unsigned exits;
 };
 
@@ -49,8 +54,12 @@ static void *work(void *arg)
 {
 	struct worker *w = arg;
 	struct rusage usage;
-	char buf[512] = {0};
+	char buf[512] = {0}, *page;
 	int fd[2];
+
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		exit(1);
 
 	w->tid = (uint32_t)gettid();
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fd)) {
@@ -66,14 +75,22 @@ static void *work(void *arg)
 		n = recv(fd[1], buf, sizeof(buf), 0);
 		w->received[0] += (uint64_t)n;
 		w->received[1]++;
-		if (i % 256 == 0)
-			move_on(i / 256);
+		if (i % 256)
+			continue;
+		move_on(i / 256);
+		/* A page fault. */
+		if (madvise(page, PAGE, MADV_DONTNEED))
+			exit(1);
+		page[0] = 1;
 	}
 	close(fd[0]);
 	close(fd[1]);
 	getrusage(RUSAGE_THREAD, &usage);
 	w->voluntary = (uint64_t)usage.ru_nvcsw;
 	w->involuntary = (uint64_t)usage.ru_nivcsw;
+	w->faults = (uint64_t)(usage.ru_minflt + usage.ru_majflt);
+	w->cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+		    (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 	return NULL;
 }
 
@@ -110,6 +127,13 @@ static int on_thread(void *ctx, const struct sched_sample *s)
 	for (size_t i = 0; i < s->ncpus; i++)
 		w->cpus_ns += s->cpus[i].run_ns;
 	w->exits += (s->flags & SCHED_EXITED) != 0;
+	if (!s->has_usage)
+		return 0;
+	w->has_usage = true;
+	w->usage.user_ns += s->usage.user_ns;
+	w->usage.system_ns += s->usage.system_ns;
+	w->usage.minor_faults += s->usage.minor_faults;
+	w->usage.major_faults += s->usage.major_faults;
 	return 0;
 }
 
@@ -129,7 +153,7 @@ static int same(const struct worker *w, const char *what, uint64_t seen, uint64_
 	return 1;
 }
 
-static int verdict(const struct worker *w)
+static int verdict(const struct worker *w, bool refused)
 {
 	int bad = 0;
 
@@ -143,6 +167,12 @@ static int verdict(const struct worker *w)
 		    w->involuntary + 16);
 	bad += same(w, "run time by CPU, ns", w->cpus_ns, w->run_ns, w->run_ns);
 	bad += same(w, "last records", w->exits, 1, 1);
+	if (!w->has_usage)
+		return bad + !refused;
+	/* getrusage() scales what the ticks gave to the exact time: the sums are alike, not equal. */
+	bad += same(w, "page faults", w->usage.minor_faults + w->usage.major_faults, w->faults, w->faults + 16);
+	bad += same(w, "user and system time, ns", w->usage.user_ns + w->usage.system_ns, w->cpu_us * 500,
+		    w->cpu_us * 2000 + 100000000);
 	return bad;
 }
 
@@ -201,7 +231,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	for (size_t i = 0; i < WORKERS; i++) {
-		bad += verdict(&workers[i]);
+		bad += verdict(&workers[i], o.nrefuse);
 		messages += workers[i].sent[1];
 	}
 	sock_probe_health(sock, &hk);

@@ -114,6 +114,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	u64 utime, stime;
+	unsigned long min_flt, maj_flt;
 	u64 start_boottime; /* since v5.5 (cf25e24db61c), before: real_start_time */
 	const struct cred *real_cred;
 	char comm[16];

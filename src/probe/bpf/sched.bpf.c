@@ -33,6 +33,8 @@ struct sched_state {
 	u32 unseen;
 	u32 pad;
 	struct waker by; /* of the wake-up that is under way */
+	struct sched_usage base; /* when it was seen first; has_base: with storage only */
+	u64 has_base;
 };
 
 static const struct sched_state no_state = {};
@@ -118,6 +120,29 @@ static __always_inline u64 elapsed(u64 since, u64 now)
 	return now > since ? now - since : 0;
 }
 
+static __always_inline void usage_read(struct sched_usage *u, const struct task_struct *t)
+{
+	u->user_ns = t->utime;
+	u->system_ns = t->stime;
+	u->minor_faults = t->min_flt;
+	u->major_faults = t->maj_flt;
+}
+
+static __always_inline void usage_since(struct sched_totals *r, const struct sched_state *s,
+					const struct task_struct *t)
+{
+	struct sched_usage now;
+
+	if (!s->has_base)
+		return;
+	usage_read(&now, t);
+	r->usage.user_ns = now.user_ns - s->base.user_ns;
+	r->usage.system_ns = now.system_ns - s->base.system_ns;
+	r->usage.minor_faults = now.minor_faults - s->base.minor_faults;
+	r->usage.major_faults = now.major_faults - s->base.major_faults;
+	r->flags |= SCHED_USAGE;
+}
+
 static __always_inline void state_init(struct sched_state *s, const struct task_struct *t)
 {
 	task_ident_read(&s->t.id, t);
@@ -157,8 +182,12 @@ static __always_inline struct sched_state *state_of(struct task_struct *t)
 
 	if (use_storage) {
 		s = bpf_task_storage_get(&task_states, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-		if (s && !s->t.id.tid)
+		if (s && !s->t.id.tid) {
 			state_init(s, t);
+			usage_read(&s->base, t);
+			barrier();
+			s->has_base = 1;
+		}
 	} else {
 		s = state_by_tid(t);
 	}
@@ -317,6 +346,7 @@ static __always_inline void state_emit_exit(struct sched_state *s, struct task_s
 	}
 	*r = s->t;
 	r->flags |= SCHED_EXITED;
+	usage_since(r, s, t);
 	BPF_CORE_READ_STR_INTO(&r->comm, t, comm);
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 	health_count(HEALTH_EMITTED);
@@ -681,6 +711,8 @@ int read_tasks(struct bpf_iter__task *ctx)
 		return 0;
 	if (s && !s->unseen ? !state_copy(&r, s, t, now) : !since_start(&r, t, now))
 		return 0;
+	if (s)
+		usage_since(&r, s, t);
 	BPF_CORE_READ_STR_INTO(&r.comm, t, comm);
 	if (bpf_seq_write(ctx->meta->seq, &r, sizeof(r)) && s)
 		s->reported = was; /* the buffer was full: the kernel asks again */

@@ -7,6 +7,13 @@ enum sched_flag {
 	SCHED_KTHREAD = 1 << 0, /**< a kernel thread */
 	SCHED_RUNNING = 1 << 1, /**< was on a CPU when it was read */
 	SCHED_EXITED = 1 << 2,	/**< this is its last record: it has ended */
+	SCHED_USAGE = 1 << 3,	/**< `usage` is known */
+};
+
+/** What the kernel itself counts of a thread, since the probe saw it first. */
+struct sched_usage {
+	__u64 user_ns, system_ns; /**< by clock tick on many kernels */
+	__u64 minor_faults, major_faults;
 };
 
 /**
@@ -34,6 +41,7 @@ struct sched_totals {
 	struct wait_on on; /**< what it waits for, or waited for last */
 	__u64 open_ns;	   /**< how long it waits for that by now, 0: it does not wait */
 	struct wait_sum sum; /**< finished waits of one kind that are not in the map yet */
+	struct sched_usage usage;
 };
 
 /** Key of the per-CPU share: run time of finished streaks. The value is __u64 ns. */
@@ -43,5 +51,5 @@ struct sched_cpu_key {
 	__u32 cpu;
 };
 
-_Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16 + 5 * 8 + 24 + 8 + 64, "ABI");
+_Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16 + 5 * 8 + 24 + 8 + 64 + 32, "ABI");
 _Static_assert(sizeof(struct sched_cpu_key) == 16, "ABI");
