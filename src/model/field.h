@@ -16,7 +16,7 @@ enum field_type {
 };
 
 /** Unit of a value as stored. Renderers scale, nobody else does. */
-enum unit { NONE, COUNT, NS, BYTES, BYTES_S, PERCENT, PAGES, RATIO, KHZ, MILLIWATT, CELSIUS, GB_S, GOPS_S };
+enum unit { NONE, COUNT, NS, BYTES, BYTES_S, PERCENT, PAGES, RATIO, KHZ, MILLIWATT, CELSIUS, GB_S, GOPS_S, COUNT_S };
 
 /** What becomes of a value when the same entity or edge is observed again. */
 enum merge {

@@ -135,7 +135,7 @@ const char *unit_name(enum unit u)
 		[BYTES] = "bytes",   [BYTES_S] = "bytes/s", [PERCENT] = "%",
 		[PAGES] = "pages",   [RATIO] = "ratio",	    [KHZ] = "kHz",
 		[MILLIWATT] = "mW",  [CELSIUS] = "°C",	    [GB_S] = "GB/s",
-		[GOPS_S] = "Gops/s",
+		[GOPS_S] = "Gops/s", [COUNT_S] = "/s",
 	};
 
 	return names[u];
