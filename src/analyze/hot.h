@@ -4,7 +4,7 @@
 
 #include "arena.h"
 #include "graph.h"
-#include "limits.h"
+#include "limit.h"
 #include "numa_rows.h"
 #include "vec.h"
 

@@ -5,7 +5,7 @@
 
 struct hot;      /* hot.h: profiles of threads */
 struct waitfor;  /* waitfor.h: chains of waits to their roots */
-struct limits;   /* limits.h: named thresholds */
+struct limits;   /* limit.h: named thresholds */
 struct timeline; /* timeline.h: wait segments and series */
 
 /**

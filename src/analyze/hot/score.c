@@ -104,7 +104,7 @@ static void other_reasons(struct hot *h, struct hot_thread *t)
 			h->limits.v[LIMIT_hot_waited_for]));
 }
 
-struct rule {
+struct hot_rule {
 	const char *id;
 	unsigned points, pct;
 	const char *(*check)(struct hot *h, const struct hot_thread *t); /* what is so, or NULL */
@@ -183,7 +183,7 @@ static const char *some_remote(struct hot *h, const struct hot_thread *t)
 	return hot_text(h, "some remote access: %.0f %% expected", t->remote_pct);
 }
 
-static const struct rule rules[] = {
+static const struct hot_rule rules[] = {
     {"P0-1", 8, 95, busy_with_misses, "order data and accesses for the cache; prefetch"},
     {"P0-2", 8, 92, busy_on_remote, "bind the thread to the node of its data, or move the data"},
     {"P0-3", 8, 90, taken_off, "fewer threads on its CPUs, a priority, or CPUs of its own"},

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "limits.h"
+#include "limit.h"
 
 static int read_text(struct limits *l, const char *text, struct err *e)
 {

@@ -1,5 +1,5 @@
 /* Thresholds of the analyses: the table, presets, and reading them from a file. */
-#include "limits.h"
+#include "limit.h"
 
 #include <errno.h>
 #include <math.h>
