@@ -51,7 +51,8 @@ int file_format(const char *path, struct err *e)
 	return format_of(head, (size_t)n);
 }
 
-static int load_recording(struct graph *g, const char *path, struct err *e)
+/* @t: NULL when it is not wanted */
+static int load_recording(struct graph *g, struct timeline *t, const char *path, struct err *e)
 {
 	struct stored *s;
 	int rc = stored_open(&s, path, e);
@@ -59,6 +60,8 @@ static int load_recording(struct graph *g, const char *path, struct err *e)
 	if (rc < 0)
 		return rc;
 	rc = stored_load(s, g, e);
+	if (!rc && t)
+		rc = stored_load_timeline(s, g, t, e);
 	stored_close(s);
 	return rc;
 }
@@ -102,13 +105,18 @@ static int load_text(struct graph *g, const char *path, struct err *e)
 	return rc;
 }
 
-int graph_load(struct graph *g, const char *path, struct err *e)
+int graph_load_timed(struct graph *g, struct timeline *ret, const char *path, struct err *e)
 {
 	int format = file_format(path, e);
 
 	if (format < 0)
 		return format;
 	if (format == FORMAT_RECORDING)
-		return load_recording(g, path, e);
+		return load_recording(g, ret, path, e);
 	return format == FORMAT_TEXT ? load_text(g, path, e) : load_json(g, path, e);
+}
+
+int graph_load(struct graph *g, const char *path, struct err *e)
+{
+	return graph_load_timed(g, NULL, path, e);
 }

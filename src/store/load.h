@@ -2,6 +2,7 @@
 
 #include "err.h"
 #include "graph.h"
+#include "timeline.h"
 
 enum file_format { FORMAT_RECORDING, FORMAT_JSON, FORMAT_TEXT };
 
@@ -14,3 +15,10 @@ int file_format(const char *path, struct err *e);
 
 /** Read a recording, a graph JSON or a compact text into @p g, which is initialized and empty. */
 int graph_load(struct graph *g, const char *path, struct err *e);
+
+/**
+ * As graph_load(), with what happened when.
+ *
+ * @param ret zeroed; stays empty where the file is no recording; the caller's, timeline_done()
+ */
+int graph_load_timed(struct graph *g, struct timeline *ret, const char *path, struct err *e);

@@ -5,6 +5,7 @@
 
 #include "err.h"
 #include "graph.h"
+#include "timeline.h"
 
 /*
  * Recordings (.wpdb): one SQLite file. Tables: `meta`, `registry`, `interval`, `entity` and `edge`
@@ -47,6 +48,15 @@ void stored_close(struct stored *s);
 
 /** Read everything but the series into @p g. */
 int stored_load(struct stored *s, struct graph *g, struct err *e);
+
+/**
+ * Read single waits and the slices of threads, after stored_load(), whose graph @p g is.
+ *
+ * Of a recording without them, as of one that was cut off, what is there.
+ *
+ * @param ret zeroed; the caller's, timeline_done()
+ */
+int stored_load_timeline(struct stored *s, struct graph *g, struct timeline *ret, struct err *e);
 
 /** Read meta, status, losses and costs only. */
 int stored_load_meta(struct stored *s, struct graph *g, struct err *e);

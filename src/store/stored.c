@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "db.h"
 #include "recording.h"
+#include "stored_parts.h"
 
 #define NUM_MAX (64u << 20) /* entities or relations in one recording: a bound for hostile files */
 
@@ -23,6 +25,7 @@ struct stored {
 		int8_t column[FIELDS_MAX]; /* -1: the file has no such field */
 	} *node_query, *edge_query;
 	sqlite3_stmt *node_head, *edge_head;
+	uint32_t *nodes; /* of the graph that was loaded whole: [max_node + 1] as in struct loading */
 };
 
 /* One loading into one graph. */
@@ -141,6 +144,7 @@ void stored_close(struct stored *s)
 	sqlite3_close_v2(s->db);
 	free(s->node_query);
 	free(s->edge_query);
+	free(s->nodes);
 	free(s->path);
 	free(s);
 }
@@ -495,9 +499,26 @@ int stored_load(struct stored *s, struct graph *g, struct err *e)
 		rc = load_node(&l, i, &index);
 	for (uint32_t i = 1; rc >= 0 && i <= s->max_edge; i++)
 		rc = load_edge(&l, i);
+	free(s->nodes);
+	s->nodes = TAKE(l.nodes);
 	loading_end(&l);
 	db_run(s->db, "ROLLBACK");
 	return rc < 0 ? rc : 0;
+}
+
+uint32_t stored_node(const struct stored *s, int64_t num)
+{
+	return s->nodes && num >= 1 && num <= s->max_node ? s->nodes[num] : NODE_NONE;
+}
+
+sqlite3 *stored_db(const struct stored *s)
+{
+	return s->db;
+}
+
+int stored_fail(const struct stored *s, struct err *e)
+{
+	return db_fail(s->db, e, "read recording", s->path);
 }
 
 /* Edges of entity @p num, and the entities at their other ends onto @p next. */
