@@ -11,13 +11,14 @@
 #include "numa_score.h"
 #include "recording.h"
 #include "render.h"
+#include "render_waitfor.h"
 #include "verb.h"
 
 struct view_args {
 	const struct verb *verb;
 	const char *file, *what, *id, *other, *output;
 	const char *type_name;
-	bool json, force;
+	bool json, md, idle, force;
 	uint64_t limit, hops, budget;
 	struct selection selection;
 };
@@ -34,6 +35,7 @@ static const struct option options[] = {{"format", required_argument, NULL, 'f'}
 					{"budget", required_argument, NULL, 'b'},
 					{"output", required_argument, NULL, 'o'},
 					{"force", no_argument, NULL, 'F'},
+					{"idle", no_argument, NULL, 'I'},
 					{0}};
 
 /* Options that choose from a list. @return 0, an exit code, or -1: none of them */
@@ -64,9 +66,10 @@ static int parse_option(struct view_args *a, int opt)
 		return rc;
 	switch (opt) {
 	case 'f':
-		if (strcmp(optarg, "json") && strcmp(optarg, "text"))
+		if (strcmp(optarg, "json") && strcmp(optarg, "text") && strcmp(optarg, "md"))
 			return usage_error(a->verb, "no format '%s': text or json", optarg);
 		a->json = !strcmp(optarg, "json");
+		a->md = !strcmp(optarg, "md");
 		return 0;
 	case 't':
 		a->type_name = optarg;
@@ -84,6 +87,9 @@ static int parse_option(struct view_args *a, int opt)
 		return 0;
 	case 'F':
 		a->force = true;
+		return 0;
+	case 'I':
+		a->idle = true;
 		return 0;
 	}
 	return usage_error(a->verb, "wrong option");
@@ -291,6 +297,39 @@ static int view(struct view_args *a)
 	return rc;
 }
 
+/* Who waits for whom: needs single waits, too. */
+static int view_waitfor(struct view_args *a)
+{
+	struct waitfor_view v = {.limit = a->limit, .idle = a->idle};
+	struct timeline t = {0};
+	struct strbuf b = {0};
+	struct json_writer j;
+	struct waitfor w;
+	struct graph g;
+	struct err e;
+	int rc;
+
+	graph_init(&g);
+	rc = graph_load_timed(&g, &t, a->file, &e);
+	if (!rc) {
+		waitfor_init(&w, &g, &t);
+		if (a->json) {
+			json_writer_init_strbuf(&j, &b, JSON_INDENT);
+			render_waitfor_json(&w, &g, &v, &j);
+			json_writer_finish(&j, &e);
+			strbuf_addc(&b, '\n');
+		} else {
+			render_waitfor_text(&w, &g, &v, a->md, &b);
+		}
+		waitfor_done(&w);
+	}
+	rc = rc < 0 ? fail(&e) : output(a, &b);
+	strbuf_done(&b);
+	timeline_done(&t);
+	graph_done(&g);
+	return rc;
+}
+
 static int parse(struct view_args *a, int argc, char **argv)
 {
 	int opt, rc = 0;
@@ -306,7 +345,7 @@ static int parse(struct view_args *a, int argc, char **argv)
 static int run_show(int argc, char **argv)
 {
 	static const char *const whats[] = {"summary", "entities", "edges", "flows", "shared-memory",
-					    "numa", "waits", "wakes", "entity", "neighbors", "paths"};
+					    "numa", "waits", "wakes", "waitfor", "entity", "neighbors", "paths"};
 	const size_t n = sizeof(whats) / sizeof(whats[0]);
 	struct view_args a = {.verb = &verb_show, .hops = 1, .what = "summary"};
 	int rc = parse(&a, argc, argv);
@@ -337,7 +376,11 @@ static int run_show(int argc, char **argv)
 		return usage_error(&verb_show, "--budget is for entities, edges and flows; topology has its own");
 	if (optind < argc)
 		return usage_error(&verb_show, "too much: '%s'", argv[optind]);
-	return find_type(&a) ?: view(&a);
+	if (a.md && strcmp(a.what, "waitfor"))
+		return usage_error(&verb_show, "no format 'md' of '%s': text or json", a.what);
+	if (a.idle && strcmp(a.what, "waitfor"))
+		return usage_error(&verb_show, "--idle is for waitfor");
+	return find_type(&a) ?: (strcmp(a.what, "waitfor") ? view(&a) : view_waitfor(&a));
 }
 
 static int run_report(int argc, char **argv)
@@ -349,15 +392,17 @@ static int run_report(int argc, char **argv)
 		return rc;
 	if (optind + 1 != argc)
 		return usage_error(&verb_report, "one file is needed");
+	if (a.md || a.idle)
+		return usage_error(&verb_report, "--format md and --idle are for waitfor");
 	a.file = argv[optind];
 	return view(&a);
 }
 
 const struct verb verb_show = {
 	.name = "show",
-	.usage = "FILE [summary|entities|edges|flows|shared-memory|numa|waits|wakes|entity ID|neighbors ID|paths ID ID] [OPTION]...",
+	.usage = "FILE [summary|entities|edges|flows|shared-memory|numa|waits|wakes|waitfor|entity ID|neighbors ID|paths ID ID] [OPTION]...",
 	.summary = "Show what a recording or graph file holds",
-	.help = "  -f, --format FORMAT   text (default) or json\n"
+	.help = "  -f, --format FORMAT   text (default) or json; waitfor: md, too\n"
 		"  -t, --type TYPE       only entities or edges of this type\n"
 		"      --name TEXT       only what has TEXT in its id or a name; relations: at either end\n"
 		"      --container TEXT  only what is in a container with TEXT in its name or id\n"
@@ -367,6 +412,7 @@ const struct verb verb_show = {
 		"      --after N         go on behind the first N items of the list\n"
 		"      --budget N        as many as fit N tokens of 4 bytes, the most important first\n"
 		"      --hops N          neighbors: so many steps away (default 1)\n"
+		"      --idle            waitfor: with waits that nobody misses\n"
 		"  -o, --output FILE     write there instead of to standard output\n"
 		"      --force           replace that file if it exists\n",
 	.run = run_show,

@@ -221,7 +221,10 @@ static uint32_t word_owner(struct sampling *x, const struct wait_on *on)
 	return procs_thread(&x->c->procs, x->g, proc, owner->tid, owner->start_ns, NULL)->index;
 }
 
-static uint32_t futex_object(struct sampling *x, const struct wait_on *on)
+/* nptl/lowlevellock.h: whoever has to wait for a lock sets it to 2 and waits as long as it is. */
+#define CONTENDED_LOCK 2u
+
+static uint32_t futex_object(struct sampling *x, const struct wait_on *on, uint64_t waits)
 {
 	uint32_t owner = word_owner(x, on);
 	struct node *n = graph_new_node(x->g, &futex_type);
@@ -230,6 +233,8 @@ static uint32_t futex_object(struct sampling *x, const struct wait_on *on)
 	SET(futex, n, futex_key, graph_str(x->g, futex_key(x->c, on, text, sizeof(text))));
 	if (owner != NO)
 		SET(futex, n, owner_thread, owner);
+	if (on->word == CONTENDED_LOCK && waits)
+		SET(futex, n, lock_waits, waits);
 	return graph_add_node(x->g, n)->index;
 }
 
@@ -272,13 +277,13 @@ static uint32_t eventfd_generation(const struct collect *c, uint32_t id)
 	return c->ipc_probe ? ipc_eventfd_generation(c->ipc_probe, id) : 0;
 }
 
-static uint32_t wait_object_node(struct sampling *x, const struct wait_on *on)
+static uint32_t wait_object_node(struct sampling *x, const struct wait_on *on, uint64_t waits)
 {
 	switch (on->kind) {
 	case WAIT_ON_NOTHING:
 		return plain_object(x->g, kind_of_cause(on->cause), NULL)->index;
 	case WAIT_ON_FUTEX:
-		return futex_object(x, on);
+		return futex_object(x, on, waits);
 	case WAIT_ON_PIPE:
 		return object_pipe(x->g, on->a, (uint32_t)on->b)->index;
 	case WAIT_ON_SOCKET:
@@ -306,7 +311,7 @@ static uint32_t thread_node(struct sampling *x, const struct task_ident *t)
 
 static void waits_edge(struct sampling *x, const struct wait_sample *s, uint32_t waiter)
 {
-	uint32_t object = wait_object_node(x, &s->on);
+	uint32_t object = wait_object_node(x, &s->on, s->waits);
 	struct edge *d = graph_new_edge(x->g, &waits_for_type, waiter, object);
 
 	SET(waits_for, d, cause, graph_str(x->g, cause_name(s->on.cause)));
@@ -399,7 +404,7 @@ static int on_segment(void *ctx, const struct wait_segment *s)
 	if (!is_selected(x->x.c, s))
 		return 0;
 	vec_push(&x->rows, row);
-	vec_push(&x->objects, wait_object_node(&x->x, &on));
+	vec_push(&x->objects, wait_object_node(&x->x, &on, 0));
 	return 0;
 }
 

@@ -1,0 +1,74 @@
+#pragma once
+
+#include "idmap.h"
+#include "waitfor.h"
+
+/* Private to the analysis of waits: its steps, in the order in which waitfor_init() takes them. */
+
+/** A thread as the analysis sees it. */
+struct wf_thread {
+	uint32_t node, role, process; /**< process: NODE_NONE when not known */
+	uint64_t run_ns, runq_ns, blocked_ns;
+	uint32_t first, n;    /**< its spans, in wf.spans: by time, they do not overlap */
+	uint32_t run_permille; /**< of its time between two spans: on a CPU, the rest ready */
+	bool kernel;	      /**< a thread of the kernel: works for who caused it */
+};
+
+/** A wait, with whom it is charged to: a wake-up without progress counts for the next one's waker. */
+struct wf_span {
+	uint64_t out_ns, wake_ns, in_ns;
+	uint32_t waker;	   /**< thread number; NODE_NONE */
+	uint32_t object;   /**< node */
+	uint32_t charged;  /**< thread number that it is charged to; NODE_NONE: as ender and cause say */
+	uint8_t ender, cause;
+	bool goes_on;	   /**< had not ended when the recording did */
+	bool merged;	   /**< charged to another than its waker */
+};
+
+/** All that the steps share. */
+struct wf {
+	struct waitfor *w;
+	struct graph *g;
+	const struct timeline *t; /**< never NULL, may be empty */
+	uint64_t from_ns, to_ns;  /**< in which single waits are known; equal: not at all */
+	VEC(struct wf_thread) threads; /**< by node */
+	uint32_t *no;		       /**< [g->nodes.n] thread number of each node, or NODE_NONE */
+	VEC(struct wf_span) spans;     /**< by thread, then time */
+	uint8_t *lock;		       /**< [g->nodes.n] the object is a lock */
+	uint32_t steps;
+};
+
+/** Formatted text in the arena of the analysis. */
+__attribute__((format(printf, 2, 3))) const char *wf_text(struct waitfor *w, const char *fmt, ...);
+
+/** The text of a field, or NULL. */
+const char *wf_str(const struct node *n, unsigned field);
+
+/** Threads, roles, spans by thread, locks. */
+void wf_add_threads(struct wf *x);
+void wf_add_spans(struct wf *x);
+/** Chains and roots. */
+void wf_add_chains(struct wf *x);
+/** Links and knots. */
+void wf_add_knots(struct wf *x);
+/** Patterns. */
+void wf_add_patterns(struct wf *x);
+void wf_add_serial(struct wf *x);
+void wf_add_stragglers(struct wf *x);
+void wf_add_hangs(struct wf *x);
+
+/** Index of the first span of a thread that ends (in_ns) after @p ns. */
+uint32_t wf_span_after(const struct wf *x, const struct wf_thread *t, uint64_t ns);
+
+/** State of a thread in a wait that no thread ended, or that is not followed. */
+enum wait_state wf_wait_state(const struct wf *x, const struct wf_span *s);
+
+/** Cause and time of a relation wakes or waits_for; what is not measured is "other" and 0. */
+enum wait_cause wf_edge_cause(const struct edge *d);
+uint64_t wf_edge_ns(const struct edge *d);
+
+/** Whom a wakes relation comes from: a kind of wait_object, or a thread. */
+enum wait_ender wf_edge_ender(const struct graph *g, const struct edge *d);
+
+/** "name[tid]", or the printed id. */
+const char *wf_thread_text(struct waitfor *w, struct graph *g, uint32_t node);
