@@ -2,6 +2,7 @@
 #include "sched_probe.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <bpf/btf.h>
 
 #include "caps.h"
+#include "cleanup.h"
 #include "ladder.h"
 #include "mem.h"
 #include "sched.skel.h"
@@ -479,6 +481,15 @@ static bool switch_has_state(void)
 	return has;
 }
 
+/* A kernel without CONFIG_SCHED_INFO, or with it switched off, says "0 0 0" even of who runs. */
+static bool scheduler_notes_queueing(void)
+{
+	CLEANUP_FCLOSE FILE *f = fopen("/proc/self/schedstat", "re");
+	unsigned long long times = 0;
+
+	return f && fscanf(f, "%*u %*u %llu", &times) == 1 && times > 0;
+}
+
 /* Offset of a variable of each CPU in their section, or -1. */
 static int64_t percpu_offset(const struct btf *btf, const char *name)
 {
@@ -534,6 +545,8 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 		     !probe_refused(l->options, l->probe, "task_storage");
 	r->use_storage = p->storage;
 	r->switch_has_state = switch_has_state();
+	r->use_queue_clock = scheduler_notes_queueing() &&
+			     !probe_refused(l->options, l->probe, "queue_clock");
 	r->has_waking = strcmp(ladder_rung(l, "waking"), "none") != 0;
 	p->has_regs = cap_has("task_pt_regs") &&
 		      !probe_refused(l->options, l->probe, "task_pt_regs");

@@ -58,6 +58,19 @@ static __always_inline u32 task_state(const struct task_struct *t)
 	return BPF_CORE_READ(o, state);
 }
 
+/* The CPU that runs it or has it queued, < 0: not known. */
+static __always_inline s32 task_cpu_of(struct task_struct *t)
+{
+	struct task_struct___info *i = (void *)t;
+	struct task_struct___cpu *c = (void *)t;
+
+	if (bpf_core_field_exists(i->thread_info.cpu))
+		return BPF_CORE_READ(i, thread_info.cpu);
+	if (bpf_core_field_exists(c->cpu))
+		return BPF_CORE_READ(c, cpu);
+	return -1;
+}
+
 static __always_inline void task_ident_read(struct task_ident *id, const struct task_struct *t)
 {
 	id->tid = BPF_CORE_READ(t, pid);

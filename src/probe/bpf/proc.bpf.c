@@ -192,18 +192,6 @@ static __always_inline void pid_facts(struct proc_task *r, struct task_struct *t
 	r->nstgid = u.nr;
 }
 
-static __always_inline s32 task_cpu_of(struct task_struct *t)
-{
-	struct task_struct___info *i = (void *)t;
-	struct task_struct___cpu *c = (void *)t;
-
-	if (bpf_core_field_exists(i->thread_info.cpu))
-		return BPF_CORE_READ(i, thread_info.cpu);
-	if (bpf_core_field_exists(c->cpu))
-		return BPF_CORE_READ(c, cpu);
-	return -1;
-}
-
 /* rss_stat: since v6.2 (f1a7941243c1) an array of percpu counters, before a struct of atomics. */
 static __always_inline u64 task_rss(struct task_struct *t)
 {

@@ -13,6 +13,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile bool use_storage = true;
 const volatile bool switch_has_state = true; /* 4th argument, since v5.18 (fa2c3254d7cf) */
 const volatile bool has_waking = true; /* sched_waking is attached */
+const volatile bool use_queue_clock = true; /* the scheduler notes when threads are queued */
 const volatile __u32 ncpu = 1;
 const volatile __u32 segments_per_cpu = 1; /* a power of two */
 
@@ -23,8 +24,9 @@ bool report_all = false; /* the next reading also reports what did not change */
 struct sched_state {
 	struct sched_totals t;
 	u64 on_since;	   /* 0: not on a CPU */
-	u64 waiting_since; /* 0: not runnable, or already on a CPU */
+	u64 waiting_since; /* 0: not runnable, or already on a CPU; WOKEN: the scheduler knows */
 	u64 out_ns;	   /* when it blocked, 0: did not */
+	u64 delay_ns;	   /* in run queues by the scheduler's own account, when it was woken */
 	u64 changes;	   /* odd while it is being changed */
 	u64 reported;	   /* value of changes at the last reading */
 	u32 dead;
@@ -36,6 +38,8 @@ struct sched_state {
 	struct sched_usage base; /* when it was seen first; has_base: with storage only */
 	u64 has_base;
 };
+
+#define WOKEN 1
 
 static const struct sched_state no_state = {};
 
@@ -57,7 +61,9 @@ struct {
 struct cpu_slot {
 	u64 since;
 	u64 segments; /* kept on this CPU so far */
-	u64 pad[6];
+	u64 lead;     /* of the clock over that of the run queue, as of: */
+	u64 checked;  /* by the clock of the run queue */
+	u64 pad[4];
 };
 
 struct {
@@ -141,6 +147,50 @@ static __always_inline void usage_since(struct sched_totals *r, const struct sch
 	r->usage.minor_faults = now.minor_faults - s->base.minor_faults;
 	r->usage.major_faults = now.major_faults - s->base.major_faults;
 	r->flags |= SCHED_USAGE;
+}
+
+/*
+ * Reading the clock costs as much as half of all the rest. The scheduler has just read one for the
+ * run queue, and notes by it when a thread is queued. How far that clock is behind is looked at once in
+ * CHECK_NS. It stands still while the scheduler looks for work on other CPUs, so that a look may find it
+ * further behind than it is: the lead grows by no more than clocks can drift apart.
+ */
+#define CHECK_NS	1000000
+#define DRIFT_SHIFT	10 /* one part in so many powers of two */
+#define HAS_QUEUE_CLOCK                                                                            \
+	(use_queue_clock && use_storage &&                                                         \
+	 bpf_core_field_exists(((struct task_struct___sched *)0)->se.cfs_rq) &&                    \
+	 bpf_core_field_exists(((struct cfs_rq *)0)->rq) &&                                        \
+	 bpf_core_field_exists(((struct rq *)0)->clock) &&                                         \
+	 bpf_core_field_exists(((struct task_struct___sched *)0)->sched_info.last_queued))
+
+static __always_inline u64 switch_now(struct cpu_slot *slot, struct task_struct *t)
+{
+	u64 at, lead, most;
+
+	if (!HAS_QUEUE_CLOCK)
+		return bpf_ktime_get_ns();
+	at = ((struct task_struct___sched *)t)->se.cfs_rq->rq->clock;
+	if (at - slot->checked > CHECK_NS) {
+		lead = bpf_ktime_get_ns() - at;
+		most = slot->lead + ((at - slot->checked) >> DRIFT_SHIFT);
+		slot->lead = slot->checked && (__s64)(lead - most) > 0 ? most : lead;
+		slot->checked = at;
+	}
+	return at + slot->lead;
+}
+
+/*
+ * Since when the thread, in the run queue of the CPU of @slot, has been in run queues: it may have been
+ * moved from one to another. @before: what its delays summed up to when it was woken.
+ */
+static __always_inline u64 queued_since(const struct cpu_slot *slot, struct task_struct *t, u64 before,
+					u64 now)
+{
+	const struct sched_info *i = &((struct task_struct___sched *)t)->sched_info;
+	u64 queued = i->last_queued;
+
+	return (queued ? queued + slot->lead : now) - elapsed(before, i->run_delay);
 }
 
 static __always_inline void state_init(struct sched_state *s, const struct task_struct *t)
@@ -414,6 +464,8 @@ static __always_inline void missed_in(struct sched_state *s, struct cpu_slot *sl
 		since = s->out_ns;
 	if (since < s->t.since_ns)
 		s->t.since_ns = since;
+	if (s->waiting_since == WOKEN) /* for how long is forgotten by now */
+		s->waiting_since = since;
 	state_in(s, slot, since, cpu);
 }
 
@@ -477,6 +529,8 @@ static __always_inline void switch_in(struct task_struct *t, struct cpu_slot *sl
 		first_event(s, t, has_waking);
 	if (s->on_since)
 		missed_out(s);
+	if (HAS_QUEUE_CLOCK && s->waiting_since == WOKEN)
+		s->waiting_since = queued_since(slot, t, s->delay_ns, now);
 	state_in(s, slot, now, cpu);
 	barrier();
 	s->changes++;
@@ -491,7 +545,7 @@ static __always_inline void last_record(struct task_struct *t)
 		return;
 	if (s->on_since)
 		state_slice(s, s->on_since, stopped_ns, s->t.cpu);
-	else if (s->waiting_since)
+	else if (s->waiting_since > WOKEN)
 		s->t.runq_ns += elapsed(s->waiting_since, stopped_ns);
 	else if (s->out_ns)
 		s->t.blocked_ns += elapsed(s->out_ns, stopped_ns);
@@ -515,7 +569,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 			last_record(prev);
 		return 0;
 	}
-	now = bpf_ktime_get_ns();
+	now = switch_now(slot, prev);
 	since = slot->since ?: started_ns;
 	slot->since = now;
 	if (TASK_READ(prev, pid))
@@ -538,10 +592,14 @@ static __always_inline int on_waking(struct task_struct *t, bool newborn)
 		first_event(s, t, false);
 	if (HAS_CURRENT)
 		waker_read(&s->by, s->t.on.cause);
-	if (s->on_since || s->unseen)
+	if (s->on_since || s->unseen) {
 		s->early = 1;
-	else
+	} else if (HAS_QUEUE_CLOCK) {
+		s->delay_ns = ((struct task_struct___sched *)t)->sched_info.run_delay;
+		s->waiting_since = WOKEN;
+	} else {
 		s->waiting_since = bpf_ktime_get_ns();
+	}
 	return 0;
 }
 
@@ -647,6 +705,14 @@ static __always_inline void state_open(struct sched_totals *r, const struct open
 	r->blocked_ns += r->open_ns;
 }
 
+static __always_inline u64 queued_by_now(struct task_struct *t, u64 before, u64 now)
+{
+	s32 cpu = task_cpu_of(t);
+	struct cpu_slot *slot = bpf_map_lookup_elem(&cpu_slots, &cpu);
+
+	return slot ? queued_since(slot, t, before, now) : now;
+}
+
 /*
  * Read while it may be changing on another CPU; totals only grow, so a later reading heals it.
  * Not a loop: kernel 6.1 takes its shape for an endless one.
@@ -663,6 +729,8 @@ static __always_inline bool state_copy(struct sched_totals *r, struct sched_stat
 	if (!report_all && !o.on_since && o.before == s->reported)
 		return false;
 	s->reported = o.before;
+	if (HAS_QUEUE_CLOCK && o.waiting_since == WOKEN)
+		o.waiting_since = queued_by_now(t, s->delay_ns, now);
 	state_open(r, &o, held, now, state == TASK_RUNNING || (state & TASK_WAKING));
 	return true;
 }

@@ -76,7 +76,9 @@ struct pt_regs___wait_arm64 {
 	s32 syscallno;
 };
 
-struct rq;
+struct rq {
+	u64 clock; /* of sched_clock() at the last change of the queue */
+};
 
 struct cfs_rq {
 	struct rq *rq; /* with CONFIG_FAIR_GROUP_SCHED */
@@ -86,8 +88,14 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
 
+struct sched_info {
+	unsigned long long run_delay;	/* ns in run queues, without the one that it is in */
+	unsigned long long last_queued; /* by rq.clock; 0: is not in a run queue, or runs */
+};
+
 struct task_struct___sched {
 	struct sched_entity se;
+	struct sched_info sched_info; /* with CONFIG_SCHED_INFO */
 };
 
 /* Any type that begins with a pointer, and any that is a number: to load from an address. */
