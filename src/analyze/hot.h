@@ -51,7 +51,7 @@ enum hot_cause {
 	CAUSE_COMMUNICATION,
 	CAUSE_SYNCHRONISATION,
 	CAUSE_NUMA,
-	CAUSE_COUNT
+	HOT_CAUSE_COUNT
 };
 
 /** Time blocked by one cause. */
