@@ -35,13 +35,17 @@ LAYERS = 3
 class Rows(torch.utils.data.Dataset):
     """A table in shared memory: what one row of it is to become is the sum of that row."""
 
-    def __init__(self, rows, width):
+    def __init__(self, rows, width, row_ms=0):
         self.table = torch.randn(rows, width).share_memory_()
+        self.row_ms = row_ms
 
     def __len__(self):
         return len(self.table)
 
     def __getitem__(self, i):
+        end = time.thread_time() + self.row_ms / 1e3
+        while self.row_ms and time.thread_time() < end:
+            pass
         return self.table[i], self.table[i].sum().reshape(1)
 
 
@@ -55,6 +59,8 @@ def arguments():
     p.add_argument("--width", type=int, default=256,
                    help="of a layer: parameters grow by its square")
     p.add_argument("--batch", type=int, default=32, help="rows that a rank takes in one step")
+    p.add_argument("--slow", metavar="RANK:MS", type=lambda t: tuple(map(float, t.split(":"))),
+                   default=(-1, 0), help="the loaders of that rank compute so long for each batch")
     p.add_argument("--hold", type=float, default=0, help="seconds to stay, with all that is open")
     return p.parse_args()
 
@@ -88,7 +94,8 @@ def run_rank(a, rank):
     torch.manual_seed(SEED + rank)
     torch.distributed.init_process_group("gloo")
     steps = a.warmup + a.steps
-    loader = torch.utils.data.DataLoader(Rows(steps * a.batch, a.width), a.batch,
+    row_ms = a.slow[1] / a.batch if rank == a.slow[0] else 0
+    loader = torch.utils.data.DataLoader(Rows(steps * a.batch, a.width, row_ms), a.batch,
                                          num_workers=a.loaders, persistent_workers=True)
     model = torch.nn.parallel.DistributedDataParallel(model_of(a.width))
     times, last = train(a, loader, model)

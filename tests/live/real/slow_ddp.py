@@ -1,0 +1,95 @@
+"""PyTorch's distributed training with one rank that is held up."""
+import os
+import sys
+import time
+
+from real.bench import children_of
+from real.ddp import PROGRAM, need_torch
+from real_programs import free_port
+
+sys.path.insert(0, os.path.dirname(PROGRAM) + "/diagnosis")
+# pylint: disable=wrong-import-position
+from groups import Group
+
+RANKS, SLOW = 3, 1
+HOG = "while True: pass"
+
+
+class Job:
+    """Ranks started one by one, as launchers do, so that each is known by its number."""
+
+    def __init__(self, b, *options):
+        need_torch()
+        self.b = b
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1",
+               "MASTER_PORT": str(free_port())}
+        self.ranks = [b.start([sys.executable, PROGRAM, "--steps", "100000", "--loaders", "1", "--batch", "16",
+                               *options], env={**env, "RANK": str(i), "LOCAL_RANK": str(i)}) for i in range(RANKS)]
+        self.pids = [r.pid for r in self.ranks]
+        self.await_steps()
+
+    def await_steps(self):
+        """Until each rank has a loader, and for a moment more."""
+        for _ in range(600):
+            if any(r.poll() is not None for r in self.ranks):
+                raise RuntimeError("a rank has ended")
+            if all(children_of(p) for p in self.pids):
+                break
+            time.sleep(0.1)
+        time.sleep(1)
+
+    def done(self):
+        for r in self.ranks:
+            r.kill()
+            r.wait()
+
+
+def loader(b):
+    """The loader of one rank computes long for each batch: its rank is late, and so are all."""
+    job = Job(b, "--slow", f"{SLOW}:40")
+    b.blames("ddp: a slow loader", job.pids, set(children_of(job.pids[SLOW])))
+    job.done()
+
+
+def neighbour(b):
+    """One rank shares its only CPU with a program that computes."""
+    job = Job(b)
+    cpu = os.cpu_count() - 1
+    hog = b.start(["taskset", "-c", str(cpu), sys.executable, "-c", HOG])
+    for rank, pid in enumerate(job.pids):
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            os.sched_setaffinity(int(tid), {cpu} if rank == SLOW else set(range(cpu)))
+    time.sleep(0.3)
+    b.blames("ddp: a busy neighbour", [*job.pids, hog.pid], {job.pids[SLOW], hog.pid})
+    b.stop(hog)
+    job.done()
+
+
+def nice(b):
+    """One rank has little weight beside programs that compute."""
+    job = Job(b)
+    hogs = [b.start([sys.executable, "-c", HOG]) for _ in range(os.cpu_count())]
+    for rank, pid in enumerate(job.pids):
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            os.setpriority(os.PRIO_PROCESS, int(tid), 15 if rank == SLOW else -10)
+    time.sleep(0.3)
+    b.blames("ddp: a rank of little weight", [*job.pids, *(h.pid for h in hogs)],
+             {job.pids[SLOW], *(h.pid for h in hogs)})
+    for hog in hogs:
+        b.stop(hog)
+    job.done()
+
+
+def quota(b):
+    """One rank may use a fifth of a CPU."""
+    job = Job(b)
+    group = Group(b.dir, 0.2, None)
+    try:
+        group.enter(job.pids[SLOW])
+        for p in children_of(job.pids[SLOW]):
+            group.enter(p)
+        time.sleep(0.3)
+        b.blames("ddp: a rank with a quota", job.pids, {job.pids[SLOW], f"container:{group.id}"})
+        job.done()
+    finally:
+        group.done()
