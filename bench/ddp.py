@@ -61,6 +61,8 @@ def arguments():
     p.add_argument("--batch", type=int, default=32, help="rows that a rank takes in one step")
     p.add_argument("--slow", metavar="RANK:MS", type=lambda t: tuple(map(float, t.split(":"))),
                    default=(-1, 0), help="the loaders of that rank compute so long for each batch")
+    p.add_argument("--rest", type=float, default=0,
+                   help="ms of each step in which a rank only waits, as for a device")
     p.add_argument("--hold", type=float, default=0, help="seconds to stay, with all that is open")
     return p.parse_args()
 
@@ -82,6 +84,8 @@ def train(a, loader, model):
         optimizer.zero_grad()
         torch.nn.functional.mse_loss(model(last[0]), last[1]).backward()
         optimizer.step()
+        if a.rest:
+            time.sleep(a.rest / 1e3)
         now = time.monotonic()
         if step >= a.warmup:
             times.append(round(now - before, 6))

@@ -24,7 +24,7 @@ class Job:
         env = {**os.environ, "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1",
                "MASTER_PORT": str(free_port())}
         self.ranks = [b.start([sys.executable, PROGRAM, "--steps", "100000", "--loaders", "1", "--batch", "16",
-                               *options], env={**env, "RANK": str(i), "LOCAL_RANK": str(i)}) for i in range(RANKS)]
+                               "--rest", "10", *options], env={**env, "RANK": str(i), "LOCAL_RANK": str(i)}) for i in range(RANKS)]
         self.pids = [r.pid for r in self.ranks]
         self.await_steps()
 
@@ -52,16 +52,18 @@ def loader(b):
 
 
 def neighbour(b):
-    """One rank shares its only CPU with a program that computes."""
+    """One rank shares its only CPU with programs that compute."""
     job = Job(b)
     cpu = os.cpu_count() - 1
-    hog = b.start(["taskset", "-c", str(cpu), sys.executable, "-c", HOG])
+    hogs = [b.start(["taskset", "-c", str(cpu), sys.executable, "-c", HOG]) for _ in range(2)]
     for rank, pid in enumerate(job.pids):
         for tid in os.listdir(f"/proc/{pid}/task"):
             os.sched_setaffinity(int(tid), {cpu} if rank == SLOW else set(range(cpu)))
     time.sleep(0.3)
-    b.blames("ddp: a busy neighbour", [*job.pids, hog.pid], {job.pids[SLOW], hog.pid})
-    b.stop(hog)
+    hog_pids = [h.pid for h in hogs]
+    b.blames("ddp: busy neighbours", [*job.pids, *hog_pids], {job.pids[SLOW], *hog_pids})
+    for hog in hogs:
+        b.stop(hog)
     job.done()
 
 
@@ -69,12 +71,11 @@ def nice(b):
     """One rank has little weight beside programs that compute."""
     job = Job(b)
     hogs = [b.start([sys.executable, "-c", HOG]) for _ in range(os.cpu_count())]
-    for rank, pid in enumerate(job.pids):
-        for tid in os.listdir(f"/proc/{pid}/task"):
-            os.setpriority(os.PRIO_PROCESS, int(tid), 15 if rank == SLOW else -10)
+    for tid in os.listdir(f"/proc/{job.pids[SLOW]}/task"):
+        os.setpriority(os.PRIO_PROCESS, int(tid), 15)
     time.sleep(0.3)
-    b.blames("ddp: a rank of little weight", [*job.pids, *(h.pid for h in hogs)],
-             {job.pids[SLOW], *(h.pid for h in hogs)})
+    hog_pids = [h.pid for h in hogs]
+    b.blames("ddp: a rank of little weight", [*job.pids, *hog_pids], {job.pids[SLOW], *hog_pids})
     for hog in hogs:
         b.stop(hog)
     job.done()
