@@ -32,3 +32,6 @@ struct graph_json_style {
  */
 int graph_write_json(struct graph *g, int fd, const struct graph_json_style *style,
 		     uint64_t *ret_left_out, struct err *e);
+
+/** As graph_write_json(), appended to @p b. */
+void graph_write_json_strbuf(struct graph *g, struct strbuf *b, const struct graph_json_style *style);

@@ -172,6 +172,29 @@ static uint64_t write_lists(struct writing *out)
 	return left_out;
 }
 
+static uint64_t write_document(struct writing *out)
+{
+	struct graph *g = out->g;
+	uint64_t left_out;
+
+	json_write_object(&out->w);
+	if (g->meta.env) {
+		json_write_key(&out->w, "env");
+		json_write_raw(&out->w, g->meta.env, strlen(g->meta.env));
+		json_write_key(&out->w, "content");
+		json_write_object(&out->w);
+	}
+	left_out = write_lists(out);
+	if (g->meta.env)
+		json_write_object_end(&out->w);
+	if (!out->old_only && (g->meta.window_ns || g->status.n || g->costs.n || g->losses.n)) {
+		json_write_key(&out->w, "witty");
+		graph_write_meta(g, &out->w);
+	}
+	json_write_object_end(&out->w);
+	return left_out;
+}
+
 int graph_write_json(struct graph *g, int fd, const struct graph_json_style *style,
 		     uint64_t *ret_left_out, struct err *e)
 {
@@ -180,22 +203,18 @@ int graph_write_json(struct graph *g, int fd, const struct graph_json_style *sty
 
 	json_writer_init(&out.w, json_write_to_fd, &fd,
 			 JSON_ASCII | (style->compact ? 0 : JSON_INDENT));
-	json_write_object(&out.w);
-	if (g->meta.env) {
-		json_write_key(&out.w, "env");
-		json_write_raw(&out.w, g->meta.env, strlen(g->meta.env));
-		json_write_key(&out.w, "content");
-		json_write_object(&out.w);
-	}
-	left_out = write_lists(&out);
-	if (g->meta.env)
-		json_write_object_end(&out.w);
-	if (!style->old_only && (g->meta.window_ns || g->status.n || g->costs.n || g->losses.n)) {
-		json_write_key(&out.w, "witty");
-		graph_write_meta(g, &out.w);
-	}
-	json_write_object_end(&out.w);
+	left_out = write_document(&out);
 	if (ret_left_out)
 		*ret_left_out = left_out;
 	return json_writer_finish(&out.w, e);
+}
+
+void graph_write_json_strbuf(struct graph *g, struct strbuf *b, const struct graph_json_style *style)
+{
+	struct writing out = {.g = g, .old_only = style->old_only};
+	struct err e;
+
+	json_writer_init_strbuf(&out.w, b, JSON_ASCII | (style->compact ? 0 : JSON_INDENT));
+	write_document(&out);
+	json_writer_finish(&out.w, &e);
 }

@@ -1,0 +1,284 @@
+/* witty-profiler serve: observe all the time, and answer by HTTP. */
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guard.h"
+#include "instance.h"
+#include "serve.h"
+#include "vec.h"
+#include "verb.h"
+
+struct serve_args {
+	struct serve_options o;
+	VEC(uint32_t) pids;
+	VEC(const char *) refuse, hosts;
+	char host[64], lock[4096];
+};
+
+enum {
+	OPT_TOKEN = 256, OPT_CERT, OPT_KEY, OPT_INSECURE, OPT_ALLOW_HOST, OPT_WINDOW, OPT_KEEP, OPT_KEEP_BYTES,
+	OPT_RATE, OPT_CLIENTS, OPT_THREADS, OPT_TIMEOUT, OPT_STATE, OPT_LOCK, OPT_NO_LOCK, OPT_PORT_FILE,
+	OPT_NO_EBPF, OPT_REFUSE, OPT_NO_REDACT, OPT_HOST, OPT_PORT
+};
+
+static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
+					{"interval", required_argument, NULL, 'i'},
+					{"pid", required_argument, NULL, 'p'},
+					{"token-file", required_argument, NULL, OPT_TOKEN},
+					{"cert", required_argument, NULL, OPT_CERT},
+					{"key", required_argument, NULL, OPT_KEY},
+					{"insecure", no_argument, NULL, OPT_INSECURE},
+					{"allow-host", required_argument, NULL, OPT_ALLOW_HOST},
+					{"window", required_argument, NULL, OPT_WINDOW},
+					{"keep", required_argument, NULL, OPT_KEEP},
+					{"keep-bytes", required_argument, NULL, OPT_KEEP_BYTES},
+					{"rate", required_argument, NULL, OPT_RATE},
+					{"clients", required_argument, NULL, OPT_CLIENTS},
+					{"threads", required_argument, NULL, OPT_THREADS},
+					{"timeout", required_argument, NULL, OPT_TIMEOUT},
+					{"state-dir", required_argument, NULL, OPT_STATE},
+					{"lock", required_argument, NULL, OPT_LOCK},
+					{"no-lock", no_argument, NULL, OPT_NO_LOCK},
+					{"port-file", required_argument, NULL, OPT_PORT_FILE},
+					{"no-ebpf", no_argument, NULL, OPT_NO_EBPF},
+					{"refuse", required_argument, NULL, OPT_REFUSE},
+					{"no-redact", no_argument, NULL, OPT_NO_REDACT},
+					{"host", required_argument, NULL, OPT_HOST},
+					{"port", required_argument, NULL, OPT_PORT},
+					{0}};
+
+static int set_host(struct serve_args *a, const char *s, size_t n)
+{
+	struct in6_addr in6;
+	struct in_addr in;
+
+	if (n >= sizeof(a->host))
+		return usage_error(&verb_serve, "'%s' is no address", s);
+	memcpy(a->host, s, n);
+	a->host[n] = '\0';
+	if (!strcmp(a->host, "localhost"))
+		strcpy(a->host, "127.0.0.1");
+	if (inet_pton(AF_INET, a->host, &in) != 1 && inet_pton(AF_INET6, a->host, &in6) != 1)
+		return usage_error(&verb_serve, "'%s' is no address of IPv4 or IPv6", a->host);
+	return 0;
+}
+
+static int set_port(struct serve_args *a, const char *s)
+{
+	uint64_t v;
+
+	if (parse_number(s, &v) || v > UINT16_MAX)
+		return usage_error(&verb_serve, "'%s' is no port", s);
+	a->o.port = (uint16_t)v;
+	return 0;
+}
+
+/* "127.0.0.1:18090", "[::1]:18090", "127.0.0.1", ":18090" */
+static int set_listen(struct serve_args *a, const char *s)
+{
+	const char *end = *s == '[' ? strchr(s, ']') : NULL, *colon;
+	int rc = 0;
+
+	if (*s == '[' && (!end || (end[1] && end[1] != ':')))
+		return usage_error(&verb_serve, "'%s' is no ADDRESS:PORT", s);
+	colon = end ? (end[1] ? end + 1 : NULL) : strchr(s, ':');
+	if (end)
+		rc = set_host(a, s + 1, (size_t)(end - s - 1));
+	else if (colon != s)
+		rc = set_host(a, s, colon ? (size_t)(colon - s) : strlen(s));
+	return rc ?: colon ? set_port(a, colon + 1) : 0;
+}
+
+static int set_time(const char *text, uint64_t least_ns, uint64_t *ret)
+{
+	if (!parse_duration(text, ret) && *ret >= least_ns)
+		return 0;
+	return usage_error(&verb_serve, "'%s' is no time of at least %llums", text,
+			   (unsigned long long)(least_ns / 1000000));
+}
+
+static int set_number(const char *text, uint64_t least, uint64_t most, uint32_t *ret)
+{
+	uint64_t v;
+
+	if (parse_number(text, &v) || v < least || v > most)
+		return usage_error(&verb_serve, "'%s' is no number from %llu to %llu", text,
+				   (unsigned long long)least, (unsigned long long)most);
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+static int set_bytes(const char *text, size_t *ret)
+{
+	char *end;
+	unsigned long long v = strtoull(text, &end, 10);
+	unsigned shift = !strcmp(end, "K") ? 10 : !strcmp(end, "M") ? 20 : !strcmp(end, "G") ? 30 : 0;
+
+	if (*text < '0' || *text > '9' || (*end && !shift) || v > SIZE_MAX >> 31)
+		return usage_error(&verb_serve, "'%s' is no size (64M, 1G)", text);
+	*ret = (size_t)v << shift;
+	return 0;
+}
+
+static int parse_option(struct serve_args *a, int opt)
+{
+	struct serve_options *o = &a->o;
+	uint64_t v;
+
+	switch (opt) {
+	case 'l':
+		return set_listen(a, optarg);
+	case OPT_HOST:
+		return set_host(a, optarg, strlen(optarg));
+	case OPT_PORT:
+		return set_port(a, optarg);
+	case 'i':
+		return set_time(optarg, 100000000, &o->interval_ns);
+	case OPT_WINDOW:
+		return set_time(optarg, 100000000, &o->window_ns);
+	case OPT_KEEP:
+		return set_time(optarg, 1000000000, &o->keep_ns);
+	case OPT_KEEP_BYTES:
+		return set_bytes(optarg, &o->keep_bytes);
+	case 'p':
+		if (parse_number(optarg, &v) || !v || v > UINT32_MAX)
+			return usage_error(&verb_serve, "'%s' is no process id", optarg);
+		vec_push(&a->pids, (uint32_t)v);
+		return 0;
+	case OPT_RATE:
+		return set_number(optarg, 0, 1000000, &o->rate_hz);
+	case OPT_CLIENTS:
+		return set_number(optarg, 4, 16384, &o->clients);
+	case OPT_THREADS:
+		return set_number(optarg, 1, 64, &o->threads);
+	case OPT_TIMEOUT:
+		return set_number(optarg, 1, 3600, &o->timeout_s);
+	case OPT_REFUSE:
+		vec_push(&a->refuse, optarg);
+		return 0;
+	case OPT_ALLOW_HOST:
+		vec_push(&a->hosts, optarg);
+		return 0;
+	case OPT_TOKEN:
+		o->token_file = optarg;
+		return 0;
+	case OPT_CERT:
+		o->cert_file = optarg;
+		return 0;
+	case OPT_KEY:
+		o->key_file = optarg;
+		return 0;
+	case OPT_INSECURE:
+		o->insecure = true;
+		return 0;
+	case OPT_STATE:
+		o->state_dir = optarg;
+		return 0;
+	case OPT_LOCK:
+		o->lock_file = optarg;
+		return 0;
+	case OPT_NO_LOCK:
+		o->lock_file = NULL;
+		return 0;
+	case OPT_PORT_FILE:
+		o->port_file = optarg;
+		return 0;
+	case OPT_NO_EBPF:
+		o->collect.no_ebpf = true;
+		return 0;
+	case OPT_NO_REDACT:
+		o->collect.no_redact = true;
+		return 0;
+	}
+	return usage_error(&verb_serve, "wrong option");
+}
+
+/* What other hosts reach must know who asks, and must not be read on the way. */
+static int check_exposure(struct serve_args *a)
+{
+	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+	struct sockaddr_in in = {.sin_family = AF_INET};
+	bool v4 = inet_pton(AF_INET, a->host, &in.sin_addr) == 1;
+
+	if (!v4)
+		inet_pton(AF_INET6, a->host, &in6.sin6_addr);
+	a->o.loopback = is_loopback(v4 ? (const struct sockaddr *)&in : (const struct sockaddr *)&in6);
+	if (!a->o.cert_file != !a->o.key_file)
+		return usage_error(&verb_serve, "--cert and --key belong together");
+	if (a->o.loopback || a->o.insecure)
+		return 0;
+	if (!a->o.token_file)
+		return usage_error(&verb_serve, "other hosts reach %s: --token-file is needed, or --insecure to let "
+						"everybody in", a->host);
+	if (!a->o.cert_file)
+		return usage_error(&verb_serve, "other hosts reach %s: --cert and --key are needed, or --insecure to "
+						"send tokens in the clear", a->host);
+	return 0;
+}
+
+static void say_ready(uint16_t port)
+{
+	fprintf(stderr, "listening at port %u\n", port);
+}
+
+static int run_serve(int argc, char **argv)
+{
+	struct serve_args a = {.o = {.port = 18090, .interval_ns = 5000000000, .window_ns = 30000000000,
+				     .keep_ns = 900000000000, .keep_bytes = 256u << 20, .rate_hz = 5000,
+				     .clients = 512, .threads = 4, .timeout_s = 10, .ready = say_ready},
+			       .host = "127.0.0.1"};
+	struct err e;
+	int opt, rc = 0;
+
+	instance_default(a.lock, sizeof(a.lock));
+	a.o.lock_file = a.lock;
+	opterr = 0;
+	while (!rc && (opt = getopt_long(argc, argv, "l:i:p:", options, NULL)) != -1)
+		rc = opt == '?' ? usage_error(&verb_serve, "wrong option '%s'", argv[optind - 1]) : parse_option(&a, opt);
+	if (!rc && optind < argc)
+		rc = usage_error(&verb_serve, "too much: '%s'", argv[optind]);
+	rc = rc ?: check_exposure(&a);
+	if (!rc) {
+		a.o.host = a.host;
+		a.o.hosts = a.hosts.v;
+		a.o.nhosts = a.hosts.n;
+		a.o.collect.pids = a.pids.v;
+		a.o.collect.npids = a.pids.n;
+		a.o.collect.probe.refuse = a.refuse.v;
+		a.o.collect.probe.nrefuse = a.refuse.n;
+		rc = serve(&a.o, &e) < 0 ? fail(&e) : EXIT_DONE;
+	}
+	vec_done(&a.pids);
+	vec_done(&a.refuse);
+	vec_done(&a.hosts);
+	return rc;
+}
+
+const struct verb verb_serve = {
+	.name = "serve",
+	.usage = "[--listen ADDRESS:PORT] [OPTION]...",
+	.summary = "Observe all the time and answer by HTTP: graphs, figures, events",
+	.help = "  -l, --listen ADDR:PORT  where to answer (default 127.0.0.1:18090; port 0: any)\n"
+		"      --token-file FILE   who may ask: lines `read TOKEN` or `control TOKEN`; mode 0600\n"
+		"      --cert FILE --key FILE  TLS, both PEM\n"
+		"      --insecure          let other hosts in without TLS, or without tokens\n"
+		"      --allow-host NAME   browsers may reach it by this name, too\n"
+		"  -i, --interval TIME     between snapshots (default 5s)\n"
+		"      --window TIME       what a snapshot shows (default 30s)\n"
+		"      --keep TIME         history and flight recorder (default 15m)\n"
+		"      --keep-bytes N      memory of each of the two (default 256M)\n"
+		"  -p, --pid PID           only this process, its descendants and their other ends\n"
+		"      --rate N            requests a second and client (default 5000; 0: any)\n"
+		"      --clients N         connections at once (default 512)\n"
+		"      --threads N         that answer (default 4)\n"
+		"      --timeout SECONDS   to send a request (default 10)\n"
+		"      --state-dir DIR     recordings and spools (default: none are written)\n"
+		"      --lock FILE         of the one server of this host (default in /run); --no-lock: none\n"
+		"      --port-file FILE    write the address there once it is open\n"
+		"      --no-ebpf, --refuse NAME, --no-redact  as for record\n"
+		"--host and --port are the older tool's words for --listen. SIGTERM and SIGINT end it.\n",
+	.run = run_serve,
+};

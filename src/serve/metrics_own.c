@@ -1,0 +1,142 @@
+/* What the server says of itself: its work, its cost, and what was lost. */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "clock.h"
+#include "http.h"
+#include "metrics.h"
+#include "server.h"
+
+static void add_one(struct metrics *m, enum metric_kind kind, const char *name, const char *unit,
+		    const char *help, double v)
+{
+	metrics_sample(m, metrics_family(m, kind, name, unit, help), v, NULL);
+}
+
+static void add_collector(struct metrics *m, struct server *s)
+{
+	struct collector_state c;
+	struct board_counts b;
+
+	collector_get(s->collector, &c);
+	board_count(s->board, &b);
+	add_one(m, METRIC_GAUGE, "witty_collecting", "1", "1: the host is observed; 0: that is paused.", c.running);
+	add_one(m, METRIC_COUNTER, "witty_intervals_total", "1", "Intervals observed.", (double)c.ticks);
+	add_one(m, METRIC_COUNTER, "witty_intervals_failed_total", "1", "Intervals whose observation failed.",
+		(double)c.failures);
+	add_one(m, METRIC_COUNTER, "witty_intervals_late_total", "1",
+		"Intervals that were taken later than a tenth of their length.", (double)c.late_ticks);
+	add_one(m, METRIC_GAUGE, "witty_interval_duration_seconds", "s",
+		"Time that the last observation and its snapshot took.", (double)c.tick_ns / 1e9);
+	add_one(m, METRIC_GAUGE, "witty_interval_duration_longest_seconds", "s", "The longest so far.",
+		(double)c.longest_ns / 1e9);
+	add_one(m, METRIC_COUNTER, "witty_collection_busy_seconds_total", "s", "Time spent on observations.",
+		(double)c.busy_ns / 1e9);
+	if (c.last_ns)
+		add_one(m, METRIC_GAUGE, "witty_last_interval_timestamp_seconds", "s",
+			"End of the last interval, since 1970.", (double)c.last_ns / 1e9);
+	add_one(m, METRIC_GAUGE, "witty_kept_intervals", "1", "Intervals that the flight recorder keeps.",
+		(double)c.intervals);
+	add_one(m, METRIC_GAUGE, "witty_snapshots", "1", "Snapshots kept.", (double)b.snapshots);
+	add_one(m, METRIC_GAUGE, "witty_snapshots_bytes", "By", "Memory of the snapshots kept.", (double)b.bytes);
+	add_one(m, METRIC_COUNTER, "witty_snapshots_evicted_total", "1",
+		"Snapshots that were given up for their size before their age.", (double)b.evicted);
+}
+
+static void add_http(struct metrics *m, struct server *s)
+{
+	static const char *const classes[] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
+	static const char *const reasons[REFUSE_COUNT] = {NULL, "rate", "host", "origin", "token", "right"};
+	struct metric *f;
+	struct http_counts c;
+
+	http_get(s->http, &c);
+	f = metrics_family(m, METRIC_COUNTER, "witty_http_requests_total", "1", "Requests, by class of status.");
+	for (size_t i = 0; i < 6; i++)
+		metrics_sample(m, f, (double)c.requests[i], "code", classes[i], NULL);
+	f = metrics_family(m, METRIC_COUNTER, "witty_http_refused_total", "1", "Requests refused, by reason.");
+	for (size_t i = 1; i < REFUSE_COUNT; i++)
+		metrics_sample(m, f, (double)c.refused[i], "reason", reasons[i], NULL);
+	metrics_sample(m, f, (double)c.too_large, "reason", "size", NULL);
+	metrics_sample(m, f, (double)c.timed_out, "reason", "time", NULL);
+	add_one(m, METRIC_GAUGE, "witty_http_connections", "1", "Connections open.", (double)c.connections);
+	add_one(m, METRIC_COUNTER, "witty_http_busy_seconds_total", "s", "Time spent on making answers.",
+		(double)c.busy_ns / 1e9);
+	add_one(m, METRIC_GAUGE, "witty_event_clients", "1", "Clients of the event stream.",
+		(double)events_clients(s->events));
+	add_one(m, METRIC_COUNTER, "witty_events_missed_total", "1", "Events that clients were too slow for.",
+		(double)events_missed(s->events));
+}
+
+/* By the names that all of Prometheus' clients use. */
+static void add_process(struct metrics *m, struct server *s)
+{
+	CLEANUP_FCLOSE FILE *f = fopen("/proc/self/statm", "re");
+	CLEANUP_CLOSEDIR DIR *fds = opendir("/proc/self/fd");
+	unsigned long long size, resident, n = 0;
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	add_one(m, METRIC_COUNTER, "process_cpu_seconds_total", "s", "CPU time of the server.",
+		(double)t.tv_sec + (double)t.tv_nsec / 1e9);
+	if (f && fscanf(f, "%llu %llu", &size, &resident) == 2)
+		add_one(m, METRIC_GAUGE, "process_resident_memory_bytes", "By", "Resident memory of the server.",
+			(double)resident * (double)sysconf(_SC_PAGESIZE));
+	while (fds && readdir(fds))
+		n++;
+	if (n > 3)
+		add_one(m, METRIC_GAUGE, "process_open_fds", "1", "Open files of the server.", (double)(n - 3));
+	add_one(m, METRIC_GAUGE, "process_start_time_seconds", "s", "When the server started, since 1970.",
+		(double)s->started_ns / 1e9);
+}
+
+/* Status, losses and costs of the sources: their names are those of the program. */
+static void add_sources(struct metrics *m, struct graph *g)
+{
+	struct metric *f = metrics_family(m, METRIC_GAUGE, "witty_source_state", "1",
+					  "1 for the state that a source is in: ok, reduced, off, blind.");
+
+	vec_for(&g->status, s)
+		if (strcmp(s->state, "blind"))
+			metrics_sample(m, f, 1, "source", s->source, "state", s->state, NULL);
+	f = metrics_family(m, METRIC_COUNTER, "witty_lost_total", "1", "Events and reads that were lost.");
+	vec_for(&g->losses, l)
+		metrics_sample(m, f, (double)l->count, "source", l->source, "cause", l->cause, NULL);
+	vec_for(&g->costs, c) {
+		if (!strcmp(c->name, "cpu"))
+			add_one(m, METRIC_COUNTER, "witty_observation_cpu_seconds_total", "s",
+				"CPU time of the server and its helpers since start-up ended.", c->value / 1e9);
+		if (!strcmp(c->name, "maps"))
+			add_one(m, METRIC_GAUGE, "witty_bpf_maps_bytes", "By", "Memory of the maps of BPF.", c->value);
+		if (!strcmp(c->name, "pss with helpers"))
+			add_one(m, METRIC_GAUGE, "witty_memory_with_helpers_bytes", "By",
+				"Memory of the server and its helpers, shared pages by halves.", c->value);
+	}
+}
+
+void metrics_init(struct metrics *m, struct server *s)
+{
+	struct snapshot *snap = board_newest(s->board);
+	struct metric *f;
+
+	memset(m, 0, sizeof(*m));
+	arena_init(&m->arena);
+	m->start_ns = s->started_ns;
+	m->now_ns = clock_real_ns();
+	f = metrics_family(m, METRIC_GAUGE, "witty_build_info", "1", "1, with the version as a label.");
+	metrics_sample(m, f, 1, "version", WITTY_VERSION, NULL);
+	add_collector(m, s);
+	add_http(m, s);
+	add_process(m, s);
+	if (snap) {
+		pthread_mutex_lock(&snap->lock);
+		metrics_add_graph(m, &snap->g);
+		add_sources(m, &snap->g);
+		pthread_mutex_unlock(&snap->lock);
+	}
+	snapshot_unref(snap);
+}

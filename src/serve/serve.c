@@ -1,0 +1,195 @@
+/* A server from start to end: opens everything, drops what it need not be able to do, and waits. */
+#include "serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "answers.h"
+#include "clock.h"
+#include "http.h"
+#include "instance.h"
+#include "mem.h"
+#include "server.h"
+
+#define PING_NS (15 * NS_PER_SEC)
+
+struct running {
+	struct server s;
+	int signals, lock;
+	uint16_t port;
+	uint64_t told;	   /* number of the last snapshot that clients were told of */
+	uint64_t ping_ns;  /* monotonic: of the last event */
+};
+
+static void on_news(void *ctx)
+{
+	struct server *s = ctx;
+	uint64_t one = 1;
+
+	/* A counter that is full has been read by nobody: it is readable anyway. */
+	if (write(s->news_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static int open_signals(struct err *e)
+{
+	sigset_t wanted;
+	int fd;
+
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGINT);
+	sigaddset(&wanted, SIGTERM);
+	sigaddset(&wanted, SIGHUP);
+	sigprocmask(SIG_BLOCK, &wanted, NULL);
+	fd = signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC);
+	return fd < 0 ? err_set(e, -errno, "signalfd") : fd;
+}
+
+static int take_lock(struct running *r, struct err *e)
+{
+	const struct serve_options *o = r->s.o;
+	char about[300], started[CLOCK_UTC_BYTES];
+
+	if (!o->lock_file)
+		return 0;
+	clock_format_utc(r->s.started_ns, started);
+	snprintf(about, sizeof(about),
+		 "{\"pid\":%d,\"started_at\":\"%s\",\"mode\":\"serve\",\"host\":\"%.100s\",\"port\":%u}", getpid(),
+		 started, o->host, r->port);
+	r->lock = instance_lock(o->lock_file, about, e);
+	return r->lock < 0 ? r->lock : 0;
+}
+
+static int write_port(struct running *r, struct err *e)
+{
+	const struct serve_options *o = r->s.o;
+	int fd, n;
+
+	if (!o->port_file)
+		return 0;
+	fd = open(o->port_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	n = fd < 0 ? -1 : dprintf(fd, strchr(o->host, ':') ? "[%s]:%u\n" : "%s:%u\n", o->host, r->port);
+	if (n < 0)
+		err_set(e, -errno, "write '%s'", o->port_file);
+	if (fd >= 0)
+		close(fd);
+	return n < 0 ? e->code : 0;
+}
+
+static int open_all(struct running *r, struct err *e)
+{
+	const struct serve_options *o = r->s.o;
+	struct guard_options guard = {.token_file = o->token_file, .hosts = o->hosts, .nhosts = o->nhosts,
+				      .rate_hz = o->rate_hz, .loopback = o->loopback};
+	struct board_limits limits = {.keep_ns = o->keep_ns, .keep_bytes = o->keep_bytes,
+				      .spacing_ns = o->window_ns};
+	struct collector_options collector = {
+		.live = {.collect = o->collect, .keep_ns = o->keep_ns, .keep_bytes = o->keep_bytes},
+		.interval_ns = o->interval_ns, .window_ns = o->window_ns, .news = on_news, .ctx = &r->s};
+	int rc;
+
+	r->s.news_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (r->s.news_fd < 0)
+		return err_set(e, -errno, "eventfd");
+	r->s.env = envelope_env();
+	r->s.events = events_new();
+	r->s.board = board_new(&limits);
+	rc = guard_open(&r->s.guard, &guard, e);
+	rc = rc ?: http_open(&r->s.http, &r->s, &r->port, e);
+	rc = rc ?: take_lock(r, e);
+	/* Last, since it costs most, and so that nothing is observed for a server that cannot run. */
+	return rc ?: collector_open(&r->s.collector, r->s.board, &collector, e);
+}
+
+static void tell(struct running *r)
+{
+	struct snapshot *snap = board_newest(r->s.board);
+	struct strbuf b = {0};
+	uint64_t now = clock_mono_ns();
+
+	if (snap && snap->seq > r->told) {
+		strbuf_addf(&b, "{\"snapshot\":%" PRIu64 ",\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64
+				",\"entities\":%zu,\"edges\":%zu}", snap->seq, snap->start_ns, snap->end_ns,
+			    snap->g.nodes.n, snap->g.edges.n);
+		events_put(r->s.events, "snapshot", b.s);
+		r->told = snap->seq;
+		r->ping_ns = now;
+	} else if (now > r->ping_ns + PING_NS) {
+		events_ping(r->s.events);
+		r->ping_ns = now;
+	}
+	strbuf_done(&b);
+	snapshot_unref(snap);
+}
+
+/* Until a signal says so. What the threads do shows up as news; the rest is looked at each second. */
+static void wait_for_end(struct running *r)
+{
+	struct pollfd p[2] = {{.fd = r->signals, .events = POLLIN}, {.fd = r->s.news_fd, .events = POLLIN}};
+	struct signalfd_siginfo info;
+	uint64_t count;
+
+	for (;;) {
+		poll(p, 2, 1000);
+		if (read(r->signals, &info, sizeof(info)) == sizeof(info))
+			return;
+		if (read(r->s.news_fd, &count, sizeof(count)) < 0)
+			count = 0;
+		tell(r);
+		events_wake(r->s.events);
+		http_sweep(r->s.http);
+	}
+}
+
+static void close_all(struct running *r)
+{
+	if (r->s.http)
+		http_quiesce(r->s.http);
+	if (r->s.events)
+		events_end(r->s.events);
+	if (r->s.board)
+		board_stop(r->s.board);
+	http_close(r->s.http);
+	collector_close(r->s.collector);
+	events_free(r->s.events);
+	guard_free(r->s.guard);
+	board_free(r->s.board);
+	free(r->s.env);
+	if (r->s.news_fd >= 0)
+		close(r->s.news_fd);
+	if (r->lock >= 0)
+		close(r->lock);
+	if (r->signals >= 0)
+		close(r->signals);
+}
+
+int serve(const struct serve_options *o, struct err *e)
+{
+	struct running r = {.s = {.o = o, .news_fd = -1}, .lock = -1};
+	int rc;
+
+	r.s.started_ns = clock_real_ns();
+	r.s.instance = r.s.started_ns;
+	r.ping_ns = clock_mono_ns();
+	r.signals = open_signals(e);
+	rc = r.signals < 0 ? r.signals : open_all(&r, e);
+	rc = rc ?: collector_start(r.s.collector, NULL, NULL, e);
+	rc = rc ?: http_start(r.s.http, e);
+	rc = rc ?: write_port(&r, e);
+	if (!rc) {
+		if (o->ready)
+			o->ready(r.port);
+		wait_for_end(&r);
+	}
+	close_all(&r);
+	return rc;
+}

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collect.h"
+#include "err.h"
+
+/** How a server is run. All texts are borrowed and live as long as serve() runs. */
+struct serve_options {
+	struct collect_options collect;
+	const char *host; /**< numeric address to listen at */
+	uint16_t port;	  /**< 0: any that is free */
+	bool loopback;	  /**< only this host reaches that address */
+	const char *token_file, *cert_file, *key_file; /**< NULL: none */
+	bool insecure; /**< listen at other addresses than loopback without TLS or without a token */
+	const char *const *hosts; /**< [nhosts] names under which browsers may reach it, too */
+	size_t nhosts;
+	uint64_t interval_ns, window_ns; /**< between snapshots; what one shows */
+	uint64_t keep_ns;		 /**< history */
+	size_t keep_bytes;		 /**< of snapshots, and again of intervals in the flight recorder */
+	uint32_t rate_hz;   /**< requests a second and client; 0: no limit */
+	uint32_t clients;   /**< connections at once */
+	uint32_t threads;   /**< that answer */
+	uint32_t timeout_s; /**< to send a request, and without a sign of life */
+	const char *state_dir;	/**< recordings and spools; NULL: none are written */
+	const char *lock_file;	/**< NULL: none is taken */
+	const char *port_file;	/**< the address is written there once it is open; NULL: nowhere */
+	void (*ready)(uint16_t port); /**< called once it answers; may be NULL */
+	bool keep_privileges;	/**< drop nothing: for debugging */
+};
+
+/** Serve until SIGTERM or SIGINT. @return 0 or -errno */
+int serve(const struct serve_options *o, struct err *e);

@@ -1,0 +1,117 @@
+/* Snapshots: counted references to what does not change, and the texts made of it. */
+#include "snapshot.h"
+
+#include <string.h>
+#include <zlib.h>
+
+#include "derive_flows.h"
+#include "mem.h"
+#include "numa_score.h"
+
+#define GZIP_LEAST 512 /* bytes; below that a packet is a packet */
+#define GZIP_LEVEL 4   /* on the capture 2 % larger than level 6, in half of its time */
+
+struct snapshot *snapshot_new(void)
+{
+	struct snapshot *s = mem_alloc(sizeof(*s));
+
+	atomic_init(&s->refs, 1);
+	atomic_init(&s->analysed, false);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->text_lock, NULL);
+	graph_init(&s->g);
+	return s;
+}
+
+void snapshot_seal(struct snapshot *s)
+{
+	derive_flows(&s->g);
+	derive_numa(&s->g);
+	if (s->g.nodes.n) {
+		graph_node_id(&s->g, 0);
+		graph_out(&s->g, 0);
+	}
+	/* The arena, and what the indexes have for each item. */
+	atomic_store(&s->bytes, s->g.arena.used_bytes + s->g.nodes.n * 48 + s->g.edges.n * 32);
+}
+
+struct snapshot *snapshot_ref(struct snapshot *s)
+{
+	atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+	return s;
+}
+
+void snapshot_unref(struct snapshot *s)
+{
+	if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	for (int i = 0; i < RENDER_COUNT; i++) {
+		strbuf_done(&s->texts[i].plain);
+		strbuf_done(&s->texts[i].gzip);
+	}
+	graph_done(&s->g);
+	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->text_lock);
+	free(s);
+}
+
+bool gzip_text(const struct strbuf *in, struct strbuf *out)
+{
+	z_stream z = {0};
+	size_t most;
+	int rc;
+
+	if (in->n < GZIP_LEAST || in->n > UINT32_MAX / 2)
+		return false;
+	/* 16: with a gzip header. */
+	if (deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return false;
+	most = deflateBound(&z, (uLong)in->n);
+	strbuf_reserve(out, most);
+	z.next_in = (Bytef *)in->s;
+	z.avail_in = (uInt)in->n;
+	z.next_out = (Bytef *)out->s;
+	z.avail_out = (uInt)most;
+	rc = deflate(&z, Z_FINISH);
+	out->n = rc == Z_STREAM_END ? z.total_out : 0;
+	deflateEnd(&z);
+	if (rc == Z_STREAM_END && out->n < in->n)
+		return true;
+	strbuf_done(out);
+	return false;
+}
+
+const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
+				   void (*make)(void *ctx, struct snapshot *s, struct strbuf *b), void *ctx,
+				   bool gzip, bool *ret_gzip)
+{
+	struct rendered *r = &s->texts[what];
+
+	pthread_mutex_lock(&s->text_lock);
+	if (!r->made && make) {
+		make(ctx, s, &r->plain);
+		r->made = true;
+		atomic_fetch_add(&s->bytes, r->plain.cap);
+	}
+	if (r->made && gzip && !r->tried_gzip) {
+		r->tried_gzip = true;
+		if (gzip_text(&r->plain, &r->gzip))
+			atomic_fetch_add(&s->bytes, r->gzip.cap);
+	}
+	pthread_mutex_unlock(&s->text_lock);
+	*ret_gzip = gzip && r->gzip.n;
+	return !r->made ? NULL : *ret_gzip ? &r->gzip : &r->plain;
+}
+
+void snapshot_keep_text(struct snapshot *s, enum rendering what, struct strbuf *b)
+{
+	struct rendered *r = &s->texts[what];
+
+	pthread_mutex_lock(&s->text_lock);
+	strbuf_done(&r->plain);
+	r->plain = *b;
+	r->made = true;
+	atomic_fetch_add(&s->bytes, b->cap);
+	pthread_mutex_unlock(&s->text_lock);
+	memset(b, 0, sizeof(*b));
+}

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "graph.h"
+#include "strbuf.h"
+
+/*
+ * What was observed up to one instant, for many readers: once published a snapshot does not change. It
+ * is counted by those who hold it and freed with the last of them, so that whoever answers a request
+ * never waits for the collection, nor the collection for them.
+ *
+ * Texts that many ask for are rendered at the first question and kept with the snapshot.
+ */
+
+/** Texts that are kept. */
+enum rendering {
+	RENDER_GRAPH,	   /**< the older graph JSON in its envelope */
+	RENDER_GRAPH_FULL, /**< likewise, with all types and fields */
+	RENDER_DESCRIBE,   /**< the older text of a graph */
+	RENDER_SUMMARY,
+	RENDER_TOPOLOGY,   /**< this one and those below come from the analysis */
+	RENDER_HOTSPOTS,
+	RENDER_BOTTLENECKS,
+	RENDER_FINDINGS,
+	RENDER_PAGE,
+	RENDER_COUNT
+};
+
+/** A text, and the same compressed; [n] bytes each. */
+struct rendered {
+	struct strbuf plain;
+	struct strbuf gzip; /**< empty: not made, or not smaller */
+	bool made, tried_gzip;
+};
+
+struct snapshot {
+	atomic_uint refs;
+	uint64_t seq;		   /**< 1, 2, … since the program started */
+	uint64_t start_ns, end_ns; /**< of the window, since 1970 */
+	atomic_size_t bytes;	   /**< of the graph and the texts */
+	struct graph g;		   /**< whoever calls what takes a `struct graph *` holds @p lock */
+	pthread_mutex_t lock;
+	atomic_bool analysed;	   /**< the texts of the analysis are there */
+	pthread_mutex_t text_lock; /**< of the texts, also while one is made; taken before @p lock */
+	struct rendered texts[RENDER_COUNT];
+};
+
+/** An empty one, held by the caller; fill in the graph, then snapshot_seal(). */
+struct snapshot *snapshot_new(void);
+/** The graph is complete: what follows from it and its indexes are made, and nothing is added any more. */
+void snapshot_seal(struct snapshot *s);
+
+struct snapshot *snapshot_ref(struct snapshot *s);
+void snapshot_unref(struct snapshot *s);
+
+/**
+ * The text @p what, rendered by @p make at the first question, which may take the snapshot's lock.
+ *
+ * @param gzip      whether compressed is wanted; what is small or does not shrink comes plain
+ * @param ret_gzip  whether it is
+ * @return borrowed, as long as the snapshot is held; NULL: @p make is NULL and it is not there
+ */
+const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
+				   void (*make)(void *ctx, struct snapshot *s, struct strbuf *b), void *ctx,
+				   bool gzip, bool *ret_gzip);
+
+/** Keep @p b, which is emptied, as the text @p what. Only before `analysed` is set. */
+void snapshot_keep_text(struct snapshot *s, enum rendering what, struct strbuf *b);
+
+/** Compress; @return false: not worth it, and @p out is empty */
+bool gzip_text(const struct strbuf *in, struct strbuf *out);
