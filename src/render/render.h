@@ -34,6 +34,11 @@ void render_summary_json(struct graph *g, const uint64_t *entities, const uint64
 void render_report_json(struct graph *g, const struct selection *s, struct json_writer *w);
 /** One entity and its edges. */
 void render_entity_json(struct graph *g, uint32_t node, struct json_writer *w);
+/** The entity alone. */
+void render_node_json(struct graph *g, uint32_t node, struct json_writer *w);
+/** Its relations, those with most bytes or time first; limit and after of @p s count. */
+void render_relations_json(struct graph *g, uint32_t node, const struct selection *s,
+			   struct json_writer *w);
 
 void render_entities_text(struct graph *g, const struct selection *s, struct strbuf *b);
 void render_edges_text(struct graph *g, const struct selection *s, struct strbuf *b);
