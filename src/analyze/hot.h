@@ -131,6 +131,7 @@ struct hot_thread {
 	double user_pct;              /**< user mode, of its CPU time */
 	double runq_pct, blocked_pct; /**< of the time */
 	double voluntary_s, involuntary_s, switches_s, migrations_s, wakeups_s;
+	double minor_faults_s, major_faults_s; /**< page faults */
 	double similarity,
 	    remote_pct;      /**< CPU time by node against memory by node of its process */
 	double llc_miss_pct; /**< misses of references */
@@ -160,8 +161,9 @@ struct hot_thread {
 	enum thread_class mix[2]; /**< CLASS_MIXED: of what */
 	const char *class_why;
 
-	unsigned points, possible;      /**< score: 0–6 of 0–6 */
-	enum hot_level level;           /**< of the points, so at least this where possible < 6 */
+	unsigned points, possible; /**< score: 0–6 of 0–6 */
+	enum hot_level level_most; /**< what it could be if the rest of the 6 points were given */
+	enum hot_level level;      /**< of the points, so at least this where possible < 6 */
 	VEC(struct hot_reason) reasons; /**< of the score, then others */
 	VEC(struct hot_reason) rules;   /**< P0–P2 that fired */
 	VEC(const char *) missing;      /**< metrics of the score that were not measured, and why */
@@ -194,6 +196,10 @@ struct hot {
 	size_t n_nodes;                 /**< of g when it was analysed */
 	uint64_t window_ns;             /**< 0: not known */
 	uint32_t cpus;                  /**< online; 0: not known */
+	uint64_t
+	    since_run_ns; /**< sum over threads of since.run_ns: weights where there are no rates */
+	VEC(const char *) missing; /**< metrics of the score that no thread has, and why */
+	size_t numa_nodes;         /**< of the host; 0: not known */
 	double demand_pct; /**< running and runnable time of all threads, of all CPUs; NAN */
 	struct hot_class_sum classes[CLASS_COUNT];
 	VEC(struct hot_node_sum) nodes; /**< by number */
@@ -218,6 +224,9 @@ void hot_done(struct hot *h);
 
 /** The thread that is node @p node, or NULL. */
 const struct hot_thread *hot_of(const struct hot *h, uint32_t node);
+
+/** Part of the time that the thread's rates are over, in percent; NAN when there is none. */
+double hot_share_of(const struct hot_thread *t, uint64_t ns);
 
 /** "compute"; of CLASS_MIXED "mixed" */
 const char *thread_class_name(enum thread_class c);

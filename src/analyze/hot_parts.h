@@ -14,6 +14,12 @@ static inline bool hot_above(const struct hot *h, double v, enum limit id)
 	return hot_has(v) && v > h->limits.v[id];
 }
 
+/**
+ * Whether the thread has the share of CPU time from which on affinity matters: of one CPU, or of
+ * all threads' time since they started where there are no rates. True where neither is known.
+ */
+bool hot_runs(const struct hot *h, const struct hot_thread *t);
+
 /** fill.c: times, switches, what it waited for, who woke it, what it moved. Needs threads and of.
  */
 void hot_fill(struct hot *h);
@@ -41,6 +47,3 @@ const char *hot_name(const struct hot *h, uint32_t node);
 void hot_add_name(struct strbuf *b, const char *name);
 /** "name[tid]", bytes that are no text replaced. */
 const char *hot_label(struct hot *h, uint32_t node);
-
-/** Share of the base of its rates, NAN when there is none. */
-double hot_share(const struct hot_thread *t, uint64_t ns);

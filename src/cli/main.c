@@ -12,9 +12,19 @@
 
 #include "verb.h"
 
-static const struct verb *const verbs[] = {&verb_record,  &verb_report, &verb_topology, &verb_show,
-					   &verb_convert, &verb_doctor, &verb_capture,  &verb_schema,
-					   &verb_serve,   &verb_mcp};
+static const struct verb *const verbs[] = {
+	&verb_record,
+	&verb_report,
+	&verb_topology,
+	&verb_hotspots,
+	&verb_show,
+	&verb_convert,
+	&verb_doctor,
+	&verb_capture,
+	&verb_schema,
+	&verb_serve,
+	&verb_mcp,
+};
 #define NVERBS (sizeof(verbs) / sizeof(verbs[0]))
 
 int fail(const struct err *e)

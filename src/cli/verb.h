@@ -17,7 +17,10 @@ struct verb {
 };
 
 extern const struct verb verb_record, verb_show, verb_report, verb_convert, verb_doctor, verb_capture,
-	verb_schema, verb_topology, verb_serve, verb_mcp;
+	verb_schema, verb_topology,
+	verb_hotspots,
+	verb_serve,
+	verb_mcp;
 
 /** Print "error: …" and the hint. @return EXIT_FAILED */
 int fail(const struct err *e);

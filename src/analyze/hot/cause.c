@@ -48,7 +48,7 @@ static void blocked(struct hot *h, struct hot_thread *t)
 		set_cause(t, CAUSE_UNKNOWN, "what it waits for was not recorded");
 		return;
 	}
-	share = hot_share(t, t->late_blocked_ns);
+	share = hot_share_of(t, t->late_blocked_ns);
 	if (w->idle || share < h->limits.v[LIMIT_cause_blocked]) {
 		set_cause(t, CAUSE_NONE,
 			  hot_text(h, "it waits where nobody is late: %s",

@@ -20,7 +20,7 @@ static double blocked_pct(const struct hot_thread *t, const char *const *causes,
 
 	vec_for(&t->waits, w) for (size_t i = 0; i < n; i++) if (!strcmp(w->cause, causes[i])) ns +=
 	    w->waited_ns;
-	return hot_share(t, ns);
+	return hot_share_of(t, ns);
 }
 
 static double calls_s(const struct hot_thread *t)

@@ -5,6 +5,10 @@
 
 #include "hot_parts.h"
 
+#define MODES_LEAST_NS                                                                             \
+	40000000 /* ten ticks of 4 ms: less gives no ratio of user and kernel mode                 \
+		  */
+
 bool hot_idle_cause(const char *cause)
 {
 	static const char *const idle[] = {"sleep", "poll", "child", "signal"};
@@ -15,7 +19,7 @@ bool hot_idle_cause(const char *cause)
 	return false;
 }
 
-double hot_share(const struct hot_thread *t, uint64_t ns)
+double hot_share_of(const struct hot_thread *t, uint64_t ns)
 {
 	return t->base_ns ? (double)ns * 100 / (double)t->base_ns : NAN;
 }
@@ -49,22 +53,31 @@ static void take_thread(struct hot *h, struct hot_thread *t, const struct node *
 	t->cpu_pct = t->user_pct = t->runq_pct = t->blocked_pct = NAN;
 	t->voluntary_s = t->involuntary_s = t->switches_s = t->migrations_s = t->wakeups_s = NAN;
 	t->similarity = t->remote_pct = t->llc_miss_pct = t->bytes_s = NAN;
-	t->cpu_node_pct = t->memory_node_pct = NAN;
+	t->cpu_node_pct = t->memory_node_pct = t->minor_faults_s = t->major_faults_s = NAN;
 	t->cpu_node = t->memory_node = HOT_NONE;
 	t->since = (struct hot_since_start){UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	set_base(h, t, n);
 	if (!t->base_ns)
 		return;
 	t->run_ns = GET(thread, n, run_ns);
-	t->cpu_pct = hot_share(t, t->run_ns);
+	t->cpu_pct = hot_share_of(t, t->run_ns);
 	if (HAS(thread, n, runq_ns)) {
 		t->runq_ns = GET(thread, n, runq_ns);
-		t->runq_pct = hot_share(t, t->runq_ns);
+		t->runq_pct = hot_share_of(t, t->runq_ns);
 	}
 	if (HAS(thread, n, blocked_ns)) {
 		t->blocked_ns = GET(thread, n, blocked_ns);
-		t->blocked_pct = hot_share(t, t->blocked_ns);
+		t->blocked_pct = hot_share_of(t, t->blocked_ns);
 	}
+	/* By clock ticks on many kernels: their ratio is what they tell. */
+	if (HAS(thread, n, user_ns) && HAS(thread, n, system_ns) &&
+	    GET(thread, n, user_ns) + GET(thread, n, system_ns) >= MODES_LEAST_NS)
+		t->user_pct = (double)GET(thread, n, user_ns) * 100 /
+			      (double)(GET(thread, n, user_ns) + GET(thread, n, system_ns));
+	if (HAS(thread, n, minor_faults))
+		t->minor_faults_s = rate(t, GET(thread, n, minor_faults));
+	if (HAS(thread, n, major_faults))
+		t->major_faults_s = rate(t, GET(thread, n, major_faults));
 	if (HAS(thread, n, voluntary_switches) && HAS(thread, n, involuntary_switches)) {
 		t->voluntary_s = rate(t, GET(thread, n, voluntary_switches));
 		t->involuntary_s = rate(t, GET(thread, n, involuntary_switches));

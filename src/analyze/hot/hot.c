@@ -92,6 +92,16 @@ const struct hot_thread *hot_of(const struct hot *h, uint32_t node)
 	return node < h->n_nodes && h->of[node] != HOT_NONE ? &h->threads.v[h->of[node]] : NULL;
 }
 
+bool hot_runs(const struct hot *h, const struct hot_thread *t)
+{
+	double limit = h->limits.v[LIMIT_numa_cpu];
+
+	if (hot_has(t->cpu_pct))
+		return t->cpu_pct >= limit;
+	return t->since.run_ns == UINT64_MAX ||
+	       (double)t->since.run_ns * 100 >= limit * (double)h->since_run_ns;
+}
+
 static void list_threads(struct hot *h)
 {
 	h->n_nodes = h->g->nodes.n;
@@ -134,16 +144,23 @@ static void sort_threads(struct hot *h)
 		h->of[h->threads.v[i].node] = i;
 }
 
+/* CPU time that went with memory of other nodes. */
+static double harm(const struct hot_thread *t)
+{
+	return (t->base_ns                      ? (double)t->run_ns
+		: t->since.run_ns != UINT64_MAX ? (double)t->since.run_ns
+						: 0) *
+	       t->remote_pct;
+}
+
 static int by_affinity(const void *a, const void *b, void *ctx)
 {
 	const struct hot *h = ctx;
 	const struct hot_thread *x = &h->threads.v[*(const uint32_t *)a],
 				*y = &h->threads.v[*(const uint32_t *)b];
-	double i = (hot_has(x->cpu_pct) ? x->cpu_pct : 1) * x->remote_pct;
-	double j = (hot_has(y->cpu_pct) ? y->cpu_pct : 1) * y->remote_pct;
 
-	if (i != j)
-		return i > j ? -1 : 1;
+	if (harm(x) != harm(y))
+		return harm(x) > harm(y) ? -1 : 1;
 	return x->node < y->node ? -1 : x->node > y->node;
 }
 
@@ -228,6 +245,21 @@ static void sum_up(struct hot *h)
 	    known && h->cpus ? (double)demand * 100 / (double)h->window_ns / h->cpus : NAN;
 }
 
+/* What every thread lacks is said once, for all. */
+static void list_missing(struct hot *h)
+{
+	if (!h->threads.n)
+		return;
+	vec_for(&h->threads.v[0].missing, m)
+	{
+		size_t n = 0;
+
+		vec_for(&h->threads, t) vec_for(&t->missing, x) n += *x == *m;
+		if (n == h->threads.n)
+			vec_push(&h->missing, *m);
+	}
+}
+
 static const char *reason_of(const struct graph *g, const char *source)
 {
 	vec_for(&g->status, s) if (!strcmp(s->source, source) && strcmp(s->state, "ok") &&
@@ -293,6 +325,8 @@ void hot_init(struct hot *h, struct graph *g, const struct limits *l)
 	hot_fill(h);
 	hot_fill_places(h);
 	hot_fill_rivals(h);
+	vec_for(&h->threads, t) h->since_run_ns +=
+	    t->since.run_ns != UINT64_MAX ? t->since.run_ns : 0;
 	vec_for(&h->threads, t)
 	{
 		hot_classify(h, t);
@@ -304,6 +338,7 @@ void hot_init(struct hot *h, struct graph *g, const struct limits *l)
 	sort_threads(h);
 	list_sections(h);
 	sum_up(h);
+	list_missing(h);
 	list_unseen(h);
 }
 
@@ -330,6 +365,7 @@ void hot_done(struct hot *h)
 	vec_done(&h->switching);
 	vec_done(&h->nodes);
 	vec_done(&h->unseen);
+	vec_done(&h->missing);
 	numa_rows_done(&h->processes);
 	free(h->of);
 	arena_done(&h->arena);

@@ -154,6 +154,7 @@ void hot_fill_places(struct hot *h)
 		if (of != ns || !nodes)
 			nodes = nodes_of(&places, of);
 		ns = of;
+		h->numa_nodes = nodes > h->numa_nodes ? nodes : h->numa_nodes;
 		take_score(t, h, nodes);
 	}
 	vec_done(&places.v);

@@ -1,12 +1,6 @@
 /* How hot a thread is: points of the published score, and the rules P0 to P2 that explain them. */
 #include "hot_parts.h"
 
-/* A share of accesses, or of time, that concerns a thread that hardly runs is no matter. */
-static bool runs(const struct hot *h, const struct hot_thread *t)
-{
-	return !hot_has(t->cpu_pct) || t->cpu_pct >= h->limits.v[LIMIT_numa_cpu];
-}
-
 static void reason(struct hot_thread *t, unsigned points, const char *text)
 {
 	struct hot_reason *r = vec_add(&t->reasons);
@@ -57,7 +51,7 @@ static void score_remote(struct hot *h, struct hot_thread *t)
 		return;
 	}
 	t->possible += 2;
-	if (runs(h, t) && t->remote_pct > h->limits.v[LIMIT_hot_remote])
+	if (hot_runs(h, t) && t->remote_pct > h->limits.v[LIMIT_hot_remote])
 		reason(t, 2,
 		       hot_text(
 			   h, "%.0f %% of its accesses expected on other NUMA nodes, above %.0f %%",
@@ -88,13 +82,15 @@ static enum hot_level level_of(unsigned points)
 /* What costs time, whatever the score says. */
 static void other_reasons(struct hot *h, struct hot_thread *t)
 {
-	double waited = hot_share(t, t->waited_for_ns);
+	double waited = hot_share_of(t, t->waited_for_ns);
+	bool active = hot_has(t->cpu_pct) &&
+		      hot_share_of(t, t->run_ns + t->runq_ns) >= h->limits.v[LIMIT_hot_active];
 
 	if (hot_above(h, t->runq_pct, LIMIT_hot_runq))
 		reason(t, 0,
 		       hot_text(h, "%.1f %% of the time runnable without a CPU, above %.0f %%",
 				t->runq_pct, h->limits.v[LIMIT_hot_runq]));
-	if (hot_above(h, waited, LIMIT_hot_waited_for))
+	if (active && hot_above(h, waited, LIMIT_hot_waited_for))
 		reason(
 		    t, 0,
 		    hot_text(
@@ -154,7 +150,7 @@ static const char *many_switches(struct hot *h, const struct hot_thread *t)
 
 static const char *unlike_memory(struct hot *h, const struct hot_thread *t)
 {
-	if (!runs(h, t) || !hot_has(t->similarity) ||
+	if (!hot_runs(h, t) || !hot_has(t->similarity) ||
 	    t->similarity >= h->limits.v[LIMIT_p1_2_similarity])
 		return NULL;
 	return hot_text(h, "CPU and memory on different nodes: similarity %.3f", t->similarity);
@@ -171,14 +167,14 @@ static const char *waits_often(struct hot *h, const struct hot_thread *t)
 
 static const char *many_misses(struct hot *h, const struct hot_thread *t)
 {
-	if (!runs(h, t) || !hot_above(h, t->llc_miss_pct, LIMIT_p2_1_llc_miss))
+	if (!hot_runs(h, t) || !hot_above(h, t->llc_miss_pct, LIMIT_p2_1_llc_miss))
 		return NULL;
 	return hot_text(h, "many cache misses: %.1f %% of references", t->llc_miss_pct);
 }
 
 static const char *some_remote(struct hot *h, const struct hot_thread *t)
 {
-	if (!runs(h, t) || !hot_above(h, t->remote_pct, LIMIT_p2_2_remote))
+	if (!hot_runs(h, t) || !hot_above(h, t->remote_pct, LIMIT_p2_2_remote))
 		return NULL;
 	return hot_text(h, "some remote access: %.0f %% expected", t->remote_pct);
 }
@@ -202,6 +198,7 @@ void hot_score(struct hot *h, struct hot_thread *t)
 	score_remote(h, t);
 	score_llc(h, t);
 	t->level = level_of(t->points);
+	t->level_most = level_of(t->points + 6 - t->possible);
 	other_reasons(h, t);
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		const char *text = rules[i].check(h, t);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hot_parts.h"
+#include "idrange.h"
 
 static const char *numa_band(const struct hot *h, double similarity)
 {
@@ -60,6 +61,43 @@ static void judge_affinity(struct hot *h, struct hot_thread *t)
 	}
 }
 
+/* Nodes near a device, as ranges; NULL: not known. */
+static const char *near_nodes(struct graph *g, uint32_t device)
+{
+	struct edge_list out = graph_out(g, device);
+
+	for (size_t i = 0; i < out.n; i++) {
+		const struct edge *d = g->edges.v[out.v[i]];
+		const struct node *set = g->nodes.v[d->target];
+
+		if (d->type == &affinitative_to_numa_type && set->type == &numa_set_type)
+			return GET(numa_set, set, numa_id_str);
+	}
+	return NULL;
+}
+
+/* A thread that feeds a device of another node crosses nodes as well. */
+static void judge_devices(struct hot *h, struct hot_thread *t)
+{
+	vec_for(&t->devices, it)
+	{
+		const char *nodes = near_nodes(h->g, *it);
+		struct idrange set = {0};
+		struct err e;
+
+		if (!nodes || idrange_parse(nodes, &set, &e) || idrange_has(&set, t->cpu_node)) {
+			idrange_done(&set);
+			continue;
+		}
+		idrange_done(&set);
+		t->affinity.why =
+		    hot_text(h, "%s%sits process's device %s is near node %s, it runs on node %u",
+			     t->affinity.why ?: "", t->affinity.why ? "; " : "",
+			     graph_node_id(h->g, *it), nodes, t->cpu_node);
+		return;
+	}
+}
+
 void hot_fill_affinity(struct hot *h, struct hot_thread *t)
 {
 	struct numa_score s = {.known = hot_has(t->similarity), .similarity = t->similarity};
@@ -68,11 +106,11 @@ void hot_fill_affinity(struct hot *h, struct hot_thread *t)
 		return;
 	t->affinity.band = numa_band(h, t->similarity);
 	t->affinity.mode = numa_verdict(&s);
-	if (hot_has(t->cpu_pct) && t->cpu_pct < h->limits.v[LIMIT_numa_cpu])
+	t->affinity.listed = h->numa_nodes != 1 && t->cpu.v.n && t->memory.v.n && hot_runs(h, t);
+	if (!t->affinity.listed)
 		return;
-	t->affinity.listed = t->cpu.v.n && t->memory.v.n;
-	if (t->affinity.listed)
-		judge_affinity(h, t);
+	judge_affinity(h, t);
+	judge_devices(h, t);
 }
 
 static const char *switch_cause(const struct hot *h, const struct hot_thread *t)
@@ -92,7 +130,7 @@ static void add_waits(struct hot *h, const struct hot_thread *t, struct strbuf *
 		const struct hot_wait *w = &t->waits.v[i];
 
 		strbuf_addf(b, "%s%.0f %% of the time by %s, %.0f times/s",
-			    b->n ? "; " : "waits: ", hot_share(t, w->waited_ns), w->cause,
+			    b->n ? "; " : "waits: ", hot_share_of(t, w->waited_ns), w->cause,
 			    (double)w->waits * 1e9 / (double)t->base_ns);
 	}
 	if (t->wakers.n) {
