@@ -43,14 +43,14 @@ enum hot_level {
 
 /** What holds the thread up, in the first pass: by its own figures. */
 enum hot_cause {
-	CAUSE_NONE,    /**< nothing holds it up, or it does next to nothing */
-	CAUSE_UNKNOWN, /**< what would tell was not measured */
-	CAUSE_COMPUTE,
-	CAUSE_MEMORY,
-	CAUSE_CPU_WAIT, /**< runnable without a CPU */
-	CAUSE_COMMUNICATION,
-	CAUSE_SYNCHRONISATION,
-	CAUSE_NUMA,
+	HOT_CAUSE_NONE,    /**< nothing holds it up, or it does next to nothing */
+	HOT_CAUSE_UNKNOWN, /**< what would tell was not measured */
+	HOT_CAUSE_COMPUTE,
+	HOT_CAUSE_MEMORY,
+	HOT_CAUSE_CPU_WAIT, /**< runnable without a CPU */
+	HOT_CAUSE_COMMUNICATION,
+	HOT_CAUSE_SYNCHRONISATION,
+	HOT_CAUSE_NUMA,
 	HOT_CAUSE_COUNT
 };
 
@@ -169,6 +169,9 @@ struct hot_thread {
 	VEC(const char *) missing;      /**< metrics of the score that were not measured, and why */
 	enum hot_cause cause;
 	const char *cause_why;
+	uint32_t root;        /**< thread that its waits end at, by hot_follow_waits(); HOT_NONE */
+	double root_pct;      /**< share of its waits that do */
+	const char *root_why; /**< what following the waits says of the cause; NULL: nothing */
 	struct hot_affinity affinity;
 	struct hot_switching switching;
 	uint64_t weight_ns; /**< rank within a score: time on CPU, in run queues, and waited for */
@@ -221,6 +224,17 @@ struct hot {
  */
 void hot_init(struct hot *h, struct graph *g, const struct limits *l);
 void hot_done(struct hot *h);
+
+struct waitfor;
+
+/**
+ * The second pass: for threads that wait, the root that their waits end at; threads that are busy
+ * by design are held up by nothing. It overrides the cause of the first pass, and `root_why` says
+ * so.
+ *
+ * @param w of the same graph
+ */
+void hot_follow_waits(struct hot *h, const struct waitfor *w);
 
 /** The thread that is node @p node, or NULL. */
 const struct hot_thread *hot_of(const struct hot *h, uint32_t node);

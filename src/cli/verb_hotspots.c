@@ -55,15 +55,20 @@ static int analyse(const struct hotspots_args *a, const struct limits *l, struct
 		   struct err *e)
 {
 	struct hot_view v = {.limit = a->limit, .file = a->file};
+	struct timeline time = {0};
+	struct waitfor waits;
 	struct json_writer w;
 	struct hot h;
 	struct graph g;
 	int rc;
 
 	graph_init(&g);
-	rc = graph_load(&g, a->file, e);
+	rc = graph_load_timed(&g, &time, a->file, e);
 	if (!rc) {
+		waitfor_init(&waits, &g, &time);
 		hot_init(&h, &g, l);
+		hot_follow_waits(&h, &waits);
+		v.waits = &waits;
 		if (!strcmp(a->format, "json")) {
 			json_writer_init_strbuf(&w, b, JSON_INDENT);
 			render_hot_json(&h, &v, &w);
@@ -73,7 +78,9 @@ static int analyse(const struct hotspots_args *a, const struct limits *l, struct
 			render_hot_text(&h, &v, !strcmp(a->format, "md"), b);
 		}
 		hot_done(&h);
+		waitfor_done(&waits);
 	}
+	timeline_done(&time);
 	graph_done(&g);
 	return rc;
 }

@@ -6,9 +6,10 @@
 #include "render_hot_parts.h"
 #include "text.h"
 
-#define USUAL      10 /* threads in a report */
-#define LIST_USUAL 3  /* items of a list within a thread */
-#define NODES_MOST 6
+#define USUAL        10 /* threads in a report */
+#define CHAINS_USUAL 6  /* items of each list of waits */
+#define LIST_USUAL   3  /* items of a list within a thread */
+#define NODES_MOST   6
 
 const char *hot_page_thread(struct hot *h, uint32_t node, struct strbuf *b)
 {
@@ -226,9 +227,11 @@ static void add_class(struct page *p, const struct hot_thread *t)
 		page_addf(p, ": %s", t->class_why);
 	page_end(p);
 	page_item(p, 1);
-	strbuf_addf(p->b, "cause, by its own figures: %s", hot_cause_name(t->cause));
+	strbuf_addf(p->b, "cause: %s", hot_cause_name(t->cause));
 	if (t->cause_why)
 		page_addf(p, ": %s", t->cause_why);
+	if (t->root_why)
+		page_addf(p, "; following the waits: %s", t->root_why);
 	page_end(p);
 }
 
@@ -405,6 +408,11 @@ void render_hot_text(struct hot *h, const struct hot_view *v, bool md, struct st
 	struct page p = {.b = b, .md = md};
 
 	add_threads(&p, h, v);
+	if (v->waits)
+		render_waitfor_text(v->waits, h->g,
+				    &(struct waitfor_view){.limit = v->limit ?: CHAINS_USUAL}, md,
+				    b);
+	p.in_table = false;
 	add_classes(&p, h);
 	hot_page_affinity(&p, h, v);
 	hot_page_switching(&p, h, v);

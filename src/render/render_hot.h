@@ -3,11 +3,13 @@
 #include "hot.h"
 #include "json.h"
 #include "strbuf.h"
+#include "waitfor.h"
 
 /** What of the analysis of threads is wanted. */
 struct hot_view {
-	uint64_t limit;   /**< of each list; 0: what suits it */
-	const char *file; /**< for the commands that show more; NULL: leave those out */
+	uint64_t limit;              /**< of each list; 0: what suits it */
+	const struct waitfor *waits; /**< shown, too; NULL: not */
+	const char *file;            /**< for the commands that show more; NULL: leave those out */
 };
 
 /** For people, as plain text or as Markdown: hot threads, classes, NUMA affinity, context switches.

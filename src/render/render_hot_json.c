@@ -3,6 +3,7 @@
 
 #include "graph_meta.h"
 #include "render_hot.h"
+#include "render_waitfor.h"
 #include "text.h"
 
 static void key_f64(struct json_writer *w, const char *key, double v)
@@ -216,6 +217,9 @@ static void write_thread(struct hot *h, const struct hot_thread *t, struct json_
 	json_write_array_end(w);
 	json_key_str(w, "cause", hot_cause_name(t->cause));
 	json_key_str(w, "cause_why", t->cause_why);
+	json_key_str(w, "root", t->root == HOT_NONE ? NULL : graph_node_id(h->g, t->root));
+	key_f64(w, "root_pct", t->root_pct);
+	json_key_str(w, "root_why", t->root_why);
 	write_reasons(t, w);
 	write_rates(t, w);
 	write_place(t, w);
@@ -350,6 +354,11 @@ void render_hot_json(struct hot *h, const struct hot_view *v, struct json_writer
 	write_sums(h, w);
 	write_affinity(h, v, w);
 	write_switching(h, v, w);
+	json_write_key(w, "waits");
+	if (v->waits)
+		render_waitfor_json(v->waits, h->g, &(struct waitfor_view){.limit = v->limit}, w);
+	else
+		json_write_null(w);
 	json_write_key(w, "not_known");
 	json_write_array(w);
 	vec_for(&h->unseen, u) json_write_str(w, *u);

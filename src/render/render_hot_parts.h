@@ -2,6 +2,7 @@
 
 #include "page.h"
 #include "render_hot.h"
+#include "render_waitfor.h"
 
 /* Private to the rendering of threads: its files. */
 

@@ -25,7 +25,7 @@ static void busy(struct hot *h, struct hot_thread *t)
 
 	if (!hot_has(t->llc_miss_pct))
 		set_cause(
-		    t, CAUSE_COMPUTE,
+		    t, HOT_CAUSE_COMPUTE,
 		    hot_text(
 			h,
 			"on a CPU %.0f %% of the time; whether it computes or waits for memory "
@@ -33,7 +33,7 @@ static void busy(struct hot *h, struct hot_thread *t)
 			t->cpu_pct));
 	else
 		set_cause(
-		    t, t->llc_miss_pct >= limit ? CAUSE_MEMORY : CAUSE_COMPUTE,
+		    t, t->llc_miss_pct >= limit ? HOT_CAUSE_MEMORY : HOT_CAUSE_COMPUTE,
 		    hot_text(h, "on a CPU %.0f %% of the time, %.1f %% of cache references missed",
 			     t->cpu_pct, t->llc_miss_pct));
 }
@@ -45,17 +45,17 @@ static void blocked(struct hot *h, struct hot_thread *t)
 	double share;
 
 	if (!t->waits.n) {
-		set_cause(t, CAUSE_UNKNOWN, "what it waits for was not recorded");
+		set_cause(t, HOT_CAUSE_UNKNOWN, "what it waits for was not recorded");
 		return;
 	}
 	share = hot_share_of(t, t->late_blocked_ns);
 	if (w->idle || share < h->limits.v[LIMIT_cause_blocked]) {
-		set_cause(t, CAUSE_NONE,
+		set_cause(t, HOT_CAUSE_NONE,
 			  hot_text(h, "it waits where nobody is late: %s",
 				   w->idle ? w->cause : "sleep, poll or the like"));
 		return;
 	}
-	set_cause(t, is_ipc(w->cause) ? CAUSE_COMMUNICATION : CAUSE_SYNCHRONISATION,
+	set_cause(t, is_ipc(w->cause) ? HOT_CAUSE_COMMUNICATION : HOT_CAUSE_SYNCHRONISATION,
 		  hot_text(h, "blocked %.0f %% of the time, most of it by: %s", share, w->cause));
 }
 
@@ -63,28 +63,28 @@ void hot_find_cause(struct hot *h, struct hot_thread *t)
 {
 	if (!t->base_ns) {
 		if (hot_above(h, t->remote_pct, LIMIT_cause_remote))
-			set_cause(t, CAUSE_NUMA,
+			set_cause(t, HOT_CAUSE_NUMA,
 				  hot_text(h,
 					   "%.0f %% of its accesses expected on other nodes; "
 					   "nothing else is known of it",
 					   t->remote_pct));
 		else
-			set_cause(t, CAUSE_UNKNOWN,
+			set_cause(t, HOT_CAUSE_UNKNOWN,
 				  "no rates: what it did over a known time was not recorded");
 		return;
 	}
 	if (t->cpu_pct > h->limits.v[LIMIT_cause_cpu])
 		busy(h, t);
 	else if (hot_above(h, t->runq_pct, LIMIT_hot_runq))
-		set_cause(t, CAUSE_CPU_WAIT,
+		set_cause(t, HOT_CAUSE_CPU_WAIT,
 			  hot_text(h, "runnable without a CPU %.0f %% of the time", t->runq_pct));
 	else if (hot_has(t->blocked_pct) && t->blocked_pct >= h->limits.v[LIMIT_cause_blocked])
 		blocked(h, t);
 	else if (hot_above(h, t->remote_pct, LIMIT_cause_remote) &&
 		 t->cpu_pct >= h->limits.v[LIMIT_numa_cpu])
 		set_cause(
-		    t, CAUSE_NUMA,
+		    t, HOT_CAUSE_NUMA,
 		    hot_text(h, "%.0f %% of its accesses expected on other nodes", t->remote_pct));
 	else
-		set_cause(t, CAUSE_NONE, NULL);
+		set_cause(t, HOT_CAUSE_NONE, NULL);
 }

@@ -54,7 +54,8 @@ static void take_thread(struct hot *h, struct hot_thread *t, const struct node *
 	t->voluntary_s = t->involuntary_s = t->switches_s = t->migrations_s = t->wakeups_s = NAN;
 	t->similarity = t->remote_pct = t->llc_miss_pct = t->bytes_s = NAN;
 	t->cpu_node_pct = t->memory_node_pct = t->minor_faults_s = t->major_faults_s = NAN;
-	t->cpu_node = t->memory_node = HOT_NONE;
+	t->cpu_node = t->memory_node = t->root = HOT_NONE;
+	t->root_pct = NAN;
 	t->since = (struct hot_since_start){UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	set_base(h, t, n);
 	if (!t->base_ns)

@@ -29,7 +29,8 @@ const char *hot_cause_name(enum hot_cause c)
 	static const char *const names[] = {
 	    "none",          "unknown",         "compute", "memory", "waits for a CPU",
 	    "communication", "synchronisation", "NUMA"};
-	_Static_assert(sizeof(names) / sizeof(names[0]) == HOT_CAUSE_COUNT, "a cause without a name");
+	_Static_assert(sizeof(names) / sizeof(names[0]) == HOT_CAUSE_COUNT,
+		       "a cause without a name");
 
 	return names[c];
 }
