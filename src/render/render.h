@@ -2,6 +2,7 @@
 
 #include "graph.h"
 #include "json.h"
+#include "limit.h"
 
 /** What of a list is wanted. */
 struct selection {
@@ -12,6 +13,7 @@ struct selection {
 	const char *container;	 /**< part of its name or id; NULL: all */
 	uint64_t min_bytes;	 /**< the largest amount of bytes that an item has */
 	uint64_t min_rate;	 /**< likewise in bytes a second of the window */
+	const struct limits *limits; /**< reports: NULL: the defaults */
 	bool important_first;	 /**< entities by relations, relations by bytes; else as first seen */
 };
 

@@ -3,6 +3,7 @@
 
 #include "graph_meta.h"
 #include "render.h"
+#include "render_hot.h"
 #include "render_topology.h"
 #include "text.h"
 #include "value_json.h"
@@ -193,6 +194,17 @@ static void write_topology(struct graph *g, const struct selection *s, struct js
 	topology_done(&t);
 }
 
+static void write_hot(struct graph *g, const struct selection *s, struct json_writer *w)
+{
+	struct hot_view v = {.limit = s->limit};
+	struct hot h;
+
+	hot_init(&h, g, s->limits);
+	json_write_key(w, "hotspots");
+	render_hot_json(&h, &v, w);
+	hot_done(&h);
+}
+
 void render_report_json(struct graph *g, const struct selection *s, struct json_writer *w)
 {
 	struct selection hosts = {.type = &host_type}, processes = {.type = &process_type};
@@ -215,5 +227,6 @@ void render_report_json(struct graph *g, const struct selection *s, struct json_
 	json_write_key(w, "busiest_threads");
 	write_busy_threads(g, s, w);
 	write_topology(g, s, w);
+	write_hot(g, s, w);
 	json_write_object_end(w);
 }

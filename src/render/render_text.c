@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "render.h"
+#include "render_hot.h"
 #include "render_topology.h"
 #include "text.h"
 
@@ -393,6 +394,16 @@ static void add_topology(struct graph *g, const struct selection *s, struct strb
 	topology_done(&t);
 }
 
+static void add_hot(struct graph *g, const struct selection *s, struct strbuf *b)
+{
+	struct hot_view v = {.limit = s->limit ? s->limit : 8};
+	struct hot h;
+
+	hot_init(&h, g, s->limits);
+	render_hot_text(&h, &v, false, b);
+	hot_done(&h);
+}
+
 void render_report_text(struct graph *g, const struct selection *s, struct strbuf *b)
 {
 	struct selection flows = {.limit = s->limit ? s->limit : 30};
@@ -415,6 +426,7 @@ void render_report_text(struct graph *g, const struct selection *s, struct strbu
 	render_wakes_text(g, &shared, b);
 	strbuf_add(b, "\nBUSIEST THREADS\n");
 	add_threads(g, s, b);
+	add_hot(g, s, b);
 }
 
 static void add_type_schema(struct strbuf *b, const struct type *t)
