@@ -6,13 +6,13 @@ set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 
 readonly BUILD=(gcc libc6-dev meson ninja-build pkg-config clang llvm bpftool libbpf-dev
-    libelf-dev zlib1g-dev libhwloc-dev libsqlite3-dev libmicrohttpd-dev)
+    libelf-dev zlib1g-dev libhwloc-dev libsqlite3-dev libmicrohttpd-dev nodejs npm)
 readonly TEST=(libclang-rt-14-dev libcmocka-dev libjansson-dev liburing-dev python3 procps
     iproute2 redis-server redis-tools nginx-light wrk iperf3 postgresql sqlite3 shellcheck
     qemu-system-x86 busybox-static cpio kmod xz-utils zstd lz4 numactl stress-ng rt-tests linux-perf
     openmpi-bin libopenmpi-dev mpich libmpich-dev python3-torch
     fio rdmacm-utils perftest ibverbs-utils
-    prometheus python3-jsonschema openssl curl nats-server)
+    chromium prometheus python3-jsonschema openssl curl nats-server)
 readonly SERVERS=(redis-server nginx postgresql prometheus nats-server)
 readonly POLICY=/usr/sbin/policy-rc.d
 
@@ -35,8 +35,10 @@ command -v dpkg-query >/dev/null ||
     die "not a Debian system: install by hand what these give: ${wanted[*]}"
 missing=()
 for p in "${wanted[@]}"; do
-    # Another web server package of the same kind does as well.
+    # Another web server package of the same kind does as well, and so does npm that came with node.
     if [ "$p" = nginx-light ] && [ -x /usr/sbin/nginx ]; then continue; fi
+    if [ "$p" = nodejs ] && command -v node >/dev/null; then continue; fi
+    if [ "$p" = npm ] && command -v npm >/dev/null; then continue; fi
     installed "$p" || missing+=("$p")
 done
 [ ${#missing[@]} -gt 0 ] || exit 0

@@ -11,14 +11,16 @@
 #include "numa_score.h"
 #include "recording.h"
 #include "render.h"
+#include "render_html.h"
 #include "render_waitfor.h"
+#include "study_open.h"
 #include "verb.h"
 
 struct view_args {
 	const struct verb *verb;
 	const char *file, *what, *id, *other, *output;
 	const char *type_name;
-	bool json, md, idle, force;
+	bool json, md, html, idle, force;
 	uint64_t limit, hops, budget;
 	struct selection selection;
 };
@@ -66,10 +68,12 @@ static int parse_option(struct view_args *a, int opt)
 		return rc;
 	switch (opt) {
 	case 'f':
-		if (strcmp(optarg, "json") && strcmp(optarg, "text") && strcmp(optarg, "md"))
-			return usage_error(a->verb, "no format '%s': text or json", optarg);
 		a->json = !strcmp(optarg, "json");
 		a->md = !strcmp(optarg, "md");
+		a->html = !strcmp(optarg, "html") && a->verb == &verb_report;
+		if (!a->json && !a->md && !a->html && strcmp(optarg, "text"))
+			return usage_error(a->verb, "no format '%s': %s", optarg,
+					   a->verb == &verb_report ? "text, json or html" : "text or json");
 		return 0;
 	case 't':
 		a->type_name = optarg;
@@ -383,6 +387,24 @@ static int run_show(int argc, char **argv)
 	return find_type(&a) ?: (strcmp(a.what, "waitfor") ? view(&a) : view_waitfor(&a));
 }
 
+/* The page has all analyses in it. */
+static int report_html(struct view_args *a)
+{
+	struct opened_study *o = mem_alloc(sizeof(*o));
+	struct strbuf b = {0};
+	struct err e;
+	int rc = study_open(o, a->file, NULL, &e);
+
+	if (!rc) {
+		rc = render_html(&o->study, &o->findings, &b, &e);
+		study_close(o);
+	}
+	rc = rc < 0 ? fail(&e) : output(a, &b);
+	strbuf_done(&b);
+	free(o);
+	return rc;
+}
+
 static int run_report(int argc, char **argv)
 {
 	struct view_args a = {.verb = &verb_report, .what = "report"};
@@ -395,7 +417,7 @@ static int run_report(int argc, char **argv)
 	if (a.md || a.idle)
 		return usage_error(&verb_report, "--format md and --idle are for waitfor");
 	a.file = argv[optind];
-	return view(&a);
+	return a.html ? report_html(&a) : view(&a);
 }
 
 const struct verb verb_show = {
@@ -422,7 +444,7 @@ const struct verb verb_report = {
 	.name = "report",
 	.usage = "FILE [OPTION]...",
 	.summary = "Report on a recording: processes, flows, busiest threads",
-	.help = "  -f, --format FORMAT   text (default) or json\n"
+	.help = "  -f, --format FORMAT   text (default), json, or html: one page that needs nothing else\n"
 		"  -n, --limit N         at most N flows and threads\n"
 		"  -o, --output FILE     write there instead of to standard output\n"
 		"      --force           replace that file if it exists\n",

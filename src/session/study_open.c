@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "load.h"
+#include "numa_score.h"
 #include "study_open.h"
 
 int study_open(struct opened_study *o, const char *path, const char *limits, struct err *e)
@@ -16,6 +17,7 @@ int study_open(struct opened_study *o, const char *path, const char *limits, str
 		return rc;
 	}
 	(void)limits;
+	derive_numa(&o->graph);
 	topology_init(&o->topology, &o->graph);
 	o->study = (struct study){.g = &o->graph, .t = &o->topology};
 	findings_init(&o->findings, &o->study);

@@ -1,0 +1,98 @@
+// The document inside the page, as src/render/render_html.c writes it. A member that is not there was not measured.
+
+export type Fields = Record<string, unknown>;
+export type Share = [node: number, share: number, amount: number];
+
+export interface About {
+  start_ns: number; window_ns: number | null; intervals: number; complete: boolean;
+  tool: string | null; options: string | null;
+  lost: { source: string; cause: string; count: number }[];
+  status: { source: string; state: string; rung: string | null; reason: string | null }[];
+  cost: { name: string; unit: string; value: number }[];
+}
+
+export interface Entity { id: string; ns: string; fields: Fields }
+export interface Cpu { ns: string; cpu: number; node?: number; busy_ns?: number }
+export interface Container extends Entity { name?: string }
+
+/** Where a process ran and where its memory is. */
+export interface Place {
+  cpu: Share[]; memory: Share[]; allowed?: string; cosine?: number; remote?: number; mode?: string;
+}
+
+export type ActorKind = "process" | "outside" | "storage" | "device";
+
+/** What data goes to and comes from. Rows with stands_for add up many that are too many for a page. */
+export interface Actor {
+  id: string; kind: ActorKind; label?: string; ns: string; numa?: number; container?: number;
+  bytes_in: number; bytes_out: number; program?: string; stands_for?: number;
+  pid?: number; name?: string; cmdline?: string; parent?: number; cpu_ns?: number; rss_bytes?: number;
+  threads?: number; ended?: boolean; role?: string; role_pct?: number; role_why?: string; group?: number;
+  rank?: number; place?: Place; type?: string; near?: string; affinity?: string; users?: number[]; fields?: Fields;
+}
+
+export interface Link {
+  from: number; to: number; kind: string; bytes?: number; messages?: number; waited_ns?: number; shared?: boolean;
+}
+
+export interface Wait { object?: string; cause: string; ns: number; waits?: number; longest_ns?: number }
+export interface Waker { thread?: number; object?: string; cause: string; ns: number; wakeups?: number }
+
+/** What the analysis of hot threads says of one. */
+export interface Profile {
+  score?: number; class?: string; cause?: string; why?: string; advice?: string;
+}
+
+export interface Thread {
+  id: string; tid: number; name?: string; process: number; run_ns?: number; runq_ns?: number; blocked_ns?: number;
+  observed_ns?: number; voluntary_switches?: number; involuntary_switches?: number; migrations?: number;
+  wakeups?: number; causes?: Record<string, number>; waits?: Wait[]; wakers?: Waker[];
+  cpus?: [cpu: number, ns: number][]; profile?: Profile; waited_by_others_ns?: number;
+  run_series?: number[];
+}
+
+export type Severity = "critical" | "warning" | "notice" | "info";
+
+export interface Finding {
+  rule: string; layer: string; severity: Severity; confidence_pct: number; root?: string; subjects: string[];
+  lost_ns?: number; lost_basis?: string; title: string; why: string;
+  values: { name: string; value: number | null; unit: string; limit?: number; limit_name?: string }[];
+  advice: string[]; commands: string[]; also: string[]; expectation?: string;
+}
+
+export interface Evidence { for: string[]; against: string[]; not_seen: string[] }
+export interface Pattern extends Evidence {
+  pattern: string; text: string; degree: number; confidence_pct: number; declared: boolean; observed: boolean;
+}
+export interface Group {
+  group: number; name: string; members: string[]; launcher: string | null; bytes: number; basis: string[];
+  shape: { name: string; confidence_pct: number }; patterns: Pattern[];
+}
+export interface Problem {
+  id: string; severity: Severity; confidence_pct: number; text: string; advice: string; actors: string[];
+}
+export interface Structure {
+  main: string | null; groups: Group[]; problems: Problem[]; not_observed: string[];
+  paths: { actors: string[]; steps: string[]; bytes: number | null; waited_ns: number }[];
+}
+
+/** Series over the intervals of the recording; each value is what that interval added. */
+export interface Series { name: string; row?: number; thread?: number; values: (number | null)[] }
+export interface Time {
+  starts_ns: number[]; ends_ns: number[];
+  cpu: Series[]; flows: Series[]; waits: Series[]; devices: Series[];
+}
+
+export interface Doc {
+  schema_version: number; generator: string; about: About; units: Record<string, Record<string, string>>;
+  left_out: { what: string; kept: number; all: number }[]; processes_all: number; threads_all: number;
+  hosts: Entity[]; numa: Entity[]; cpus: Cpu[]; containers: Container[]; actors: Actor[]; main?: number;
+  links: Link[]; threads: Thread[];
+  thread_nodes: { thread: number; cpu: [node: number, amount: number][]; remote?: number }[];
+  findings: Finding[]; blind?: string[]; topology: Structure; time?: Time;
+}
+
+export function readDocument(): Doc {
+  const text = document.getElementById("data")?.textContent ?? "";
+  return JSON.parse(text) as Doc;
+}

@@ -1,0 +1,189 @@
+// The document as nested boxes: host, NUMA node, container, process, thread; and what belongs to each.
+
+import type { Actor, Doc, Finding, Link, Thread } from "./data";
+
+export type BoxKind =
+  "root" | "host" | "numa" | "container" | "process" | "thread" | "device" | "outside" | "storage" | "ends";
+
+export interface Box {
+  id: string; kind: BoxKind; label: string; parent: Box | null; children: Box[];
+  actor: number;  // row, -1
+  thread: number; // row, -1
+  weight: number; // order among its siblings: what matters most first
+  hot: number;    // severity of the worst finding inside: 0 none to 4 critical
+}
+
+export class Model {
+  readonly root: Box = newBox("root", "root", "", null);
+  readonly boxes = new Map<string, Box>();
+  readonly boxOfActor: Box[] = [];
+  readonly boxOfThread: Box[] = [];
+  readonly kinds: string[];
+  readonly linksOf = new Map<number, Link[]>();
+  readonly threadsOf = new Map<number, number[]>();
+  readonly findingsOf = new Map<string, Finding[]>();
+  readonly windowNs: number;
+  readonly findings: Finding[];
+
+  constructor(readonly doc: Doc) {
+    this.windowNs = doc.about.window_ns ?? 0;
+    this.findings = allFindings(doc);
+    this.kinds = [...new Set(doc.links.map((l) => l.kind))].sort();
+    for (const link of doc.links) {
+      push(this.linksOf, link.from, link);
+      if (link.to !== link.from) push(this.linksOf, link.to, link);
+    }
+    doc.threads.forEach((t, i) => push(this.threadsOf, t.process, i));
+    this.addWaitedFor();
+    this.buildHosts();
+    this.buildActors();
+    this.sort(this.root);
+    for (const f of this.findings)
+      for (const id of new Set([...(f.root ? [f.root] : []), ...f.subjects])) {
+        push(this.findingsOf, id, f);
+        for (let b = this.boxes.get(id) ?? null; b; b = b.parent) b.hot = Math.max(b.hot, severityRank(f.severity));
+      }
+  }
+
+  actorOf(box: Box): Actor | undefined {
+    return this.doc.actors[box.actor];
+  }
+
+  threadLabel(row: number): string {
+    const t = this.doc.threads[row];
+    return `${t.name ?? "thread"}[${t.tid}]`;
+  }
+
+  actorLabel(row: number): string {
+    const a = this.doc.actors[row];
+    if (a.stands_for) return `${a.stands_for.toLocaleString("en")} more ${a.program || plural2(a.kind)}`;
+    return a.label ?? a.id;
+  }
+
+  /** What an id stands for, for people. */
+  labelOf(id: string): string {
+    return this.boxes.get(id)?.label ?? id;
+  }
+
+  /** Share of the window, or of the observed time of a thread. */
+  share(t: Thread, ns: number | undefined): number | undefined {
+    const whole = t.observed_ns || this.windowNs;
+    return ns === undefined || !whole ? undefined : ns / whole;
+  }
+
+  /** The thread's box exists already: threads of shown processes always have one. */
+  path(box: Box): Box[] {
+    const ret: Box[] = [];
+    for (let b: Box | null = box; b && b.kind !== "root"; b = b.parent) ret.unshift(b);
+    return ret;
+  }
+
+  /* Time that other threads were blocked until this one woke them; sleeping and idle waits are not meant. */
+  private addWaitedFor(): void {
+    for (const t of this.doc.threads)
+      for (const w of t.wakers ?? []) {
+        const waker = w.thread === undefined ? undefined : this.doc.threads[w.thread];
+        if (waker && waker !== t && !IDLE.has(w.cause))
+          waker.waited_by_others_ns = (waker.waited_by_others_ns ?? 0) + w.ns;
+      }
+  }
+
+  private add(id: string, kind: BoxKind, label: string, parent: Box): Box {
+    const old = this.boxes.get(id);
+    if (old) return old;
+    const box = newBox(id, kind, label, parent);
+    parent.children.push(box);
+    this.boxes.set(id, box);
+    return box;
+  }
+
+  private host(ns: string): Box {
+    return this.add("host@" + ns, "host", ns === "local" ? "this host" : ns, this.root);
+  }
+
+  private numa(ns: string, node: number | undefined): Box {
+    const host = this.host(ns);
+    if (node === undefined)
+      return this.add(`no-node@${ns}`, "numa", "node not known", host);
+    return this.add(ns === "local" ? `numa:${node}` : `numa:${node}@${ns}`, "numa", `NUMA node ${node}`, host);
+  }
+
+  private buildHosts(): void {
+    for (const entity of this.doc.hosts) this.host(entity.ns).label = String(entity.fields.hostname ?? entity.ns);
+    for (const entity of this.doc.numa) this.numa(entity.ns, Number(entity.fields.numa_id));
+  }
+
+  private parentOf(a: Actor): Box {
+    if (a.kind === "outside") return this.add("outside", "ends", "outside", this.root);
+    if (a.kind === "storage") return this.add("storage@" + a.ns, "ends", "files", this.host(a.ns));
+    const only = this.doc.numa.filter((n) => n.ns === a.ns);
+    const node = a.numa ?? (only.length === 1 ? Number(only[0].fields.numa_id) : undefined);
+    const numa = this.numa(a.ns, node);
+    const c = a.container === undefined ? undefined : this.doc.containers[a.container];
+    return c ? this.add(`${c.id}/${numa.id}`, "container", c.name ?? c.id, numa) : numa;
+  }
+
+  private buildActors(): void {
+    this.doc.actors.forEach((a, row) => {
+      const kind: BoxKind = a.kind === "outside" ? "outside" : a.kind;
+      const box = this.add(a.id, kind, this.actorLabel(row), this.parentOf(a));
+      box.actor = row;
+      box.weight = a.bytes_in + a.bytes_out + (a.cpu_ns ?? 0) / 1e3 + (a.group !== undefined ? 1e9 : 0);
+      if (a.kind === "device") box.weight = 1e15 - row;
+      this.boxOfActor[row] = box;
+      const threads = this.threadsOf.get(row);
+      if (threads && (threads.length > 1 || this.doc.threads[threads[0]].tid !== a.pid))
+        threads.forEach((t) => this.addThread(t, box));
+      else
+        threads?.forEach((t) => { this.boxOfThread[t] = box; this.boxes.set(this.doc.threads[t].id, box); });
+    });
+  }
+
+  private addThread(row: number, parent: Box): void {
+    const t = this.doc.threads[row];
+    const box = this.add(t.id, "thread", this.threadLabel(row), parent);
+    box.thread = row;
+    box.weight = (t.run_ns ?? 0) + (t.runq_ns ?? 0) + (t.waited_by_others_ns ?? 0);
+    this.boxOfThread[row] = box;
+  }
+
+  private sort(box: Box): void {
+    box.children.sort((a, b) => ORDER[a.kind] - ORDER[b.kind] || (a.kind === "numa" || a.kind === "host"
+      ? a.id.localeCompare(b.id, "en", { numeric: true }) : b.weight - a.weight));
+    for (const child of box.children) this.sort(child);
+  }
+}
+
+const ORDER: Record<BoxKind, number> = {
+  root: 0, ends: 1, host: 2, outside: 3, storage: 3, numa: 4, device: 5, container: 6, process: 7, thread: 8,
+};
+
+/** Waits that mean that nothing is to be done, rather than that something is late. */
+export const IDLE = new Set(["sleep", "poll", "child", "signal"]);
+
+export function severityRank(severity: string): number {
+  return 1 + ["info", "notice", "warning", "critical"].indexOf(severity);
+}
+
+function newBox(id: string, kind: BoxKind, label: string, parent: Box | null): Box {
+  return { id, kind, label, parent, children: [], actor: -1, thread: -1, weight: 0, hot: 0 };
+}
+
+function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const list = map.get(key);
+  if (list) list.push(value);
+  else map.set(key, [value]);
+}
+
+function plural2(kind: string): string {
+  return { process: "processes", outside: "addresses", storage: "file systems", device: "devices" }[kind] ?? kind;
+}
+
+/* Problems of the topology are findings too, unless a rule has made the same of them. */
+function allFindings(doc: Doc): Finding[] {
+  if (doc.findings.length) return doc.findings;
+  return doc.topology.problems.map((p) => ({
+    rule: p.id, layer: "placement", severity: p.severity, confidence_pct: p.confidence_pct, subjects: p.actors,
+    title: p.id.replace(/-/g, " "), why: p.text, values: [], advice: p.advice ? [p.advice] : [], commands: [], also: [],
+  }));
+}

@@ -1,0 +1,160 @@
+// The first view: what was observed, what stands out, and the findings with links to their evidence.
+
+import type { Entity, Finding } from "./data";
+import { h, name } from "./dom";
+import { bytes, percent, plural, rate, time, UNKNOWN, when, withUnit } from "./format";
+import type { ViewPart } from "./main";
+import type { Model } from "./model";
+import { linkTo, View } from "./state";
+
+/** Where the evidence about an entity is seen best. */
+function evidenceView(f: Finding, kind: string | undefined): View {
+  if (kind === "thread") return "threads";
+  return /numa|remote|node|placement|memory|affinity/.test(f.rule) ? "placement" : "topology";
+}
+
+export class OverviewView implements ViewPart {
+  readonly element: HTMLElement;
+
+  constructor(private readonly model: Model) {
+    this.element = h("div", { class: "overview" },
+      h("h2", {}, "Overview"), this.glance(), this.findings(), h("div", { class: "columns" }, this.observed(), this.quality()));
+  }
+
+  refresh(): void { /* nothing here depends on what is selected */ }
+
+  private card(title: string, value: Node | string, detail: Node | string, view?: View, id = ""): HTMLElement {
+    return h("section", { class: "card" }, h("h3", {}, title), h("p", { class: "big" }, value), h("p", {}, detail),
+      view && h("p", {}, h("a", { href: linkTo(view, id) }, `See it in ${view}`)));
+  }
+
+  private glance(): HTMLElement {
+    return h("div", { class: "cards" }, this.worstPlaced(), this.mostWaitedFor(), this.biggestFlow(), this.busiest());
+  }
+
+  private worstPlaced(): HTMLElement {
+    const title = "Furthest from its memory or device";
+    const { doc } = this.model;
+    const nodes = new Set(doc.numa.map((n) => n.id)).size;
+    if (nodes < 2) return this.card(title, "Nothing", nodes ? "This machine has one NUMA node." : "NUMA nodes were not recorded.");
+    const worst = doc.actors.map((a, row) => ({ a, row, away: this.away(row) }))
+      .filter((x) => x.away > 0.3).sort((x, y) => y.away - x.away || (y.a.cpu_ns ?? 0) - (x.a.cpu_ns ?? 0));
+    const ranks = worst.filter((x) => x.a.group !== undefined);
+    const one = ranks[0] ?? worst[0];
+    if (!one) return this.card(title, "Nothing", "No process has a third or more of its accesses on another node.", "placement");
+    const { a } = one;
+    const runs = a.place?.cpu[0], has = a.place?.memory[0];
+    const device = doc.actors.find((d) => d.kind === "device" && d.users?.includes(one.row));
+    return this.card(title, name(this.model.actorLabel(one.row)),
+      `runs ${percent(runs?.[1])} on node ${runs?.[0]}` +
+      (has ? `, has ${percent(has[1])} of its memory on node ${has[0]}` : "") +
+      (device ? `; its device ${device.label} is at node ${device.near ?? UNKNOWN}` : "") +
+      (ranks.length > 1 ? `; ${ranks.length - 1} more of its group are away too` : ""), "placement", a.id);
+  }
+
+  private away(row: number): number {
+    return this.model.doc.actors[row].place?.remote ?? 0;
+  }
+
+  private mostWaitedFor(): HTMLElement {
+    const title = "Thread that others wait for most";
+    const { doc } = this.model;
+    let best = -1;
+    doc.threads.forEach((t, i) => {
+      if ((t.waited_by_others_ns ?? 0) > (best < 0 ? 0 : doc.threads[best].waited_by_others_ns ?? 0)) best = i;
+    });
+    if (best < 0) return this.card(title, "Not known", "No waits that a thread ended were recorded.");
+    const t = doc.threads[best];
+    const waiters = doc.threads.filter((o) => o.wakers?.some((w) => w.thread === best)).length;
+    const running = this.model.share(t, t.run_ns);
+    return this.card(title, name(this.model.threadLabel(best)),
+      `${plural(waiters, "thread")} waited ${time(t.waited_by_others_ns)} in total until it woke them` +
+      (running === undefined ? "" : `; it ran ${percent(running)} of the time`) +
+      `, in ${this.model.actorLabel(t.process)}`, "threads", t.id);
+  }
+
+  private biggestFlow(): HTMLElement {
+    const title = "Biggest flow";
+    const l = this.model.doc.links.find((x) => x.bytes && x.from !== x.to);
+    if (!l) return this.card(title, "Not known", "No amount of data was measured.");
+    const per = this.model.windowNs ? `, ${rate(l.bytes! / (this.model.windowNs / 1e9))}` : "";
+    return this.card(title, h("span", {}, name(this.model.actorLabel(l.from)), " \u2192 ", name(this.model.actorLabel(l.to))),
+      `${bytes(l.bytes)} by ${l.kind}${per}`, "flows", this.model.doc.actors[l.from].id);
+  }
+
+  private busiest(): HTMLElement {
+    const title = "Busiest process";
+    const { doc } = this.model;
+    let best = -1;
+    doc.actors.forEach((a, i) => {
+      if (!a.stands_for && (a.cpu_ns ?? 0) > (best < 0 ? 0 : doc.actors[best].cpu_ns ?? 0)) best = i;
+    });
+    if (best < 0) return this.card(title, "Not known", "CPU time of processes was not recorded.");
+    const a = doc.actors[best];
+    const cores = this.model.windowNs ? ` (${((a.cpu_ns ?? 0) / this.model.windowNs).toFixed(2)} cores)` : "";
+    return this.card(title, name(this.model.actorLabel(best)), `${time(a.cpu_ns)} on CPUs${cores}${a.role ? `; ${a.role}` : ""}`, "topology", a.id);
+  }
+
+  private findings(): HTMLElement {
+    const list = this.model.findings;
+    const box = h("section", { class: "findings", "aria-label": "Findings" }, h("h3", {}, `Findings (${list.length})`));
+    if (!list.length) box.append(h("p", {}, "No rule found anything. What could not be evaluated stands under \u201cWhat this cannot tell\u201d."));
+    list.forEach((f, i) => box.append(this.finding(f, i)));
+    return box;
+  }
+
+  private finding(f: Finding, i: number): HTMLElement {
+    const link = (id: string): HTMLElement => {
+      const b = this.model.boxes.get(id);
+      const kind = b?.thread !== undefined && b.thread >= 0 ? "thread" : b?.kind;
+      return h("a", { class: "chip", href: linkTo(evidenceView(f, kind), id) }, name(this.model.labelOf(id)));
+    };
+    const share = f.lost_ns && this.model.windowNs ? `${time(f.lost_ns)} lost` : "";
+    return h("details", { class: `finding ${f.severity}`, open: i < 3 },
+      h("summary", {}, h("span", { class: "severity" }, f.severity), " ", h("strong", {}, f.title), " ",
+        h("span", { class: "aside" }, [share, `${f.layer}`, `${f.confidence_pct} % sure`].filter(Boolean).join(" \u00b7 "))),
+      h("p", {}, f.why),
+      f.values.length > 0 && h("p", { class: "values" }, ...f.values.map((v) => h("span", {}, `${v.name} ${withUnit(v.value, v.unit)}` +
+        (v.limit === undefined ? "" : ` (limit ${withUnit(v.limit, v.unit)})`)))),
+      f.advice.length > 0 && h("ul", { class: "advice" }, ...f.advice.map((a) => h("li", {}, a))),
+      f.commands.length > 0 && h("pre", { tabindex: 0 }, f.commands.join("\n")),
+      f.expectation && h("p", { class: "note" }, f.expectation),
+      h("p", { class: "chips" }, f.root && f.root !== f.subjects[0] ? h("span", {}, "cause: ", link(f.root), " ") : "",
+        ...f.subjects.slice(0, 12).map(link), f.subjects.length > 12 && ` and ${f.subjects.length - 12} more`),
+      f.lost_basis && h("p", { class: "note" }, `Time lost: ${f.lost_basis}`));
+  }
+
+  private hostFacts(e: Entity): [string, string][] {
+    const f = e.fields, u = this.model.doc.units.host ?? {};
+    const show = (key: string): string => withUnit(f[key], u[key]);
+    return [["Host", show("hostname")], ["System", [f.os, f.kernel, f.arch].filter(Boolean).join(", ")],
+      ["CPUs", `${show("cpus")}${f.numa_nodes ? `, ${show("numa_nodes")} NUMA nodes` : ""}`], ["Memory", show("memory_bytes")]];
+  }
+
+  private observed(): HTMLElement {
+    const { doc } = this.model, { about } = doc;
+    const facts: [string, string][] = doc.hosts.slice(0, 8).flatMap((x) => this.hostFacts(x));
+    facts.push(["Begin", when(about.start_ns)],
+      ["Window", about.window_ns ? `${time(about.window_ns)}, ${plural(about.intervals, "interval")}` : "not known: an imported graph"],
+      ["Processes", doc.processes_all.toLocaleString("en")], ["Threads", doc.threads_all.toLocaleString("en")],
+      ["Recorded by", about.tool ?? UNKNOWN], ["Options", about.options ?? UNKNOWN]);
+    for (const g of doc.topology.groups.slice(0, 5)) facts.push(["Group", `${g.name}: ${g.patterns[0]?.text ?? g.shape.name}`]);
+    return h("section", { class: "card" }, h("h3", {}, "What was observed"),
+      h("dl", {}, ...facts.flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, h("bdi", {}, v))])));
+  }
+
+  private quality(): HTMLElement {
+    const { doc } = this.model, { about } = doc;
+    const line = (items: string[], none: string): HTMLElement => h("ul", {}, ...(items.length ? items : [none]).map((x) => h("li", {}, x)));
+    const state = about.status.filter((x) => x.state !== "ok").map((x) => `${x.source}: ${x.state}${x.reason ? `: ${x.reason}` : ""}`);
+    return h("section", { class: "card" },
+      h("h3", {}, "What was lost"),
+      line(about.lost.map((l) => `${l.source}: ${l.cause} ${l.count.toLocaleString("en")}`), about.tool ? "nothing" : "not known"),
+      h("h3", {}, "What the observation cost"),
+      line(about.cost.filter((c) => c.unit === "ns" || c.unit === "bytes").slice(0, 6).map((c) => `${c.name}: ${withUnit(c.value, c.unit)}`), "not known"),
+      h("h3", {}, "What this cannot tell"),
+      line([...doc.topology.not_observed, ...(doc.blind ?? []).filter((b) => !doc.topology.not_observed.includes(b)), ...state], "nothing was missing"),
+      ...(doc.left_out.length ? [h("h3", {}, "What this page leaves out"),
+        line(doc.left_out.map((l) => `${l.what}: ${l.kept.toLocaleString("en")} of ${l.all.toLocaleString("en")} are here one by one; the totals of the others are in rows that stand for many`), "")] : []));
+  }
+}

@@ -1,0 +1,136 @@
+// Draws the boxes and the flows between them.
+
+import type { Link } from "./data";
+import { isolated, pressable, s } from "./dom";
+import { bytes, percent, plural, time } from "./format";
+import type { Box, Model } from "./model";
+import { Layout, moreId, Placed, standIn } from "./topology_layout";
+
+/** All flows of a kind between what is drawn for two ends. */
+export interface Curve {
+  from: Placed; to: Placed; kind: string; bytes: number; known: boolean; links: Link[]; path?: SVGPathElement;
+}
+
+export const CURVES_MAX = 400;
+
+export function curvesOf(model: Model, l: Layout, links: Link[], amount: (x: Link) => number | undefined): Curve[] {
+  const map = new Map<string, Curve>();
+  for (const link of links) {
+    const from = standIn(l, model.boxOfActor[link.from]), to = standIn(l, model.boxOfActor[link.to]);
+    if (!from || !to || from === to) continue;
+    const key = `${idOf(from)}\n${idOf(to)}\n${link.kind}`;
+    let c = map.get(key);
+    if (!c) map.set(key, c = { from, to, kind: link.kind, bytes: 0, known: false, links: [] });
+    const n = amount(link);
+    c.links.push(link);
+    if (n !== undefined) { c.known = true; c.bytes += n; }
+  }
+  return [...map.values()].sort((a, b) => b.bytes - a.bytes);
+}
+
+export function idOf(p: Placed): string {
+  return p.more ? moreId(p.box) : p.box.id;
+}
+
+/** One of eight colours, the same for a kind wherever it is shown. */
+export function kindClass(model: Model, kind: string): string {
+  return "kind-" + (Math.max(0, model.kinds.indexOf(kind)) % 8);
+}
+
+/* Where the line from the middle of a box to a point leaves the box. */
+function edgeOf(p: Placed, tx: number, ty: number): [number, number] {
+  const cx = p.x + p.w / 2, cy = p.y + p.h / 2, dx = tx - cx, dy = ty - cy;
+  const scale = Math.min(dx ? p.w / 2 / Math.abs(dx) : Infinity, dy ? p.h / 2 / Math.abs(dy) : Infinity, 1);
+  return [cx + dx * scale, cy + dy * scale];
+}
+
+function curvePath(a: Placed, b: Placed): { d: string; mid: [number, number] } {
+  const ax = a.x + a.w / 2, ay = a.y + a.h / 2, bx = b.x + b.w / 2, by = b.y + b.h / 2;
+  const length = Math.hypot(bx - ax, by - ay) || 1, bow = Math.min(60, length * 0.16);
+  // To the right of the way, so that both directions lie beside each other.
+  const mx = (ax + bx) / 2 - ((by - ay) / length) * bow, my = (ay + by) / 2 + ((bx - ax) / length) * bow;
+  const [x0, y0] = edgeOf(a, mx, my), [x1, y1] = edgeOf(b, mx, my);
+  const n = (v: number): string => v.toFixed(1);
+  return { d: `M${n(x0)} ${n(y0)}Q${n(mx)} ${n(my)} ${n(x1)} ${n(y1)}`, mid: [(x0 + 2 * mx + x1) / 4, (y0 + 2 * my + y1) / 4] };
+}
+
+export function drawCurves(model: Model, curves: Curve[], shown: number, press: (c: Curve) => void): SVGGElement {
+  const g = s("g", { class: "curves" });
+  const known = curves.filter((c) => c.known && c.bytes > 0);
+  const most = Math.log(Math.max(2, known[0]?.bytes ?? 2)), least = Math.log(Math.max(1, known[known.length - 1]?.bytes ?? 1));
+  // The widest last, on top of the others.
+  curves.slice(0, shown).reverse().forEach((c) => {
+    const share = c.bytes > 0 ? (Math.log(c.bytes) - least) / Math.max(most - least, 1) : 0;
+    const { d, mid } = curvePath(c.from, c.to);
+    const label = `${c.from.box.label} \u2192 ${c.to.box.label}: ${c.known ? bytes(c.bytes) : "amount not known"} by ${c.kind}` +
+      (c.links.length > 1 ? `, ${plural(c.links.length, "flow")}` : "");
+    c.path = s("path", { d, class: `curve ${kindClass(model, c.kind)}${c.known ? "" : " unknown"}`, "stroke-width": (1.2 + 5 * share).toFixed(2),
+      "marker-end": "url(#arrow)", click: (e) => { e.stopPropagation(); press(c); } }, s("title", {}, label));
+    g.append(c.path);
+    if (known.indexOf(c) >= 0 && known.indexOf(c) < 8)
+      g.append(s("text", { x: mid[0], y: mid[1], class: "amount", "text-anchor": "middle" }, bytes(c.bytes)));
+  });
+  return g;
+}
+
+/* Second line of a box: what is known of it in few words. */
+function subtitle(model: Model, box: Box): string {
+  const a = model.actorOf(box), t = model.doc.threads[box.thread];
+  if (t) return `${percent(model.share(t, t.run_ns))} running`;
+  if (a?.kind === "device") return `${a.fields?.model ?? a.type ?? ""}`;
+  if (a && a.kind !== "process") return a.bytes_in + a.bytes_out ? `in ${bytes(a.bytes_in)}, out ${bytes(a.bytes_out)}` : "";
+  if (a) {
+    const cpu = a.cpu_ns === undefined ? "" : `cpu ${time(a.cpu_ns)}`;
+    const role = a.role ? (a.role + (a.role === "worker rank" ? ` ${a.rank}` : "")) : "";
+    return [role, cpu].filter(Boolean).join(", ");
+  }
+  return inside(box);
+}
+
+function inside(box: Box): string {
+  let n = 0;
+  const walk = (b: Box): void => { for (const c of b.children) { if (c.kind === "process") n += model1(c); walk(c); } };
+  const model1 = (c: Box): number => (c.id.startsWith("more:") ? 0 : 1);
+  walk(box);
+  return n ? plural(n, "process", "processes") : plural(box.children.length, "item");
+}
+
+function heading(box: Box): string {
+  return box.kind === "host" || box.kind === "numa" || box.kind === "container" || box.kind === "ends"
+    ? `${box.label}  (${inside(box)})` : box.label;
+}
+
+function drawBox(model: Model, p: Placed, select: (p: Placed) => void, toggle: (p: Placed) => void): SVGGElement {
+  const { box } = p;
+  const label = p.more ? `${p.more} more` : box.label;
+  const g = s("g", { class: `box ${box.kind}${p.open ? " open" : ""}${p.more ? " more" : ""} hot-${box.hot}`, "data-id": idOf(p), transform: `translate(${p.x} ${p.y})` },
+    s("title", {}, p.more ? `${p.more} more, less important: press to show them` : `${box.kind} ${box.label}`),
+    s("rect", { width: p.w, height: p.h, rx: p.open ? 8 : 5 }));
+  const room = Math.floor((p.w - 34) / 6.6);
+  if (p.more) {
+    g.append(s("text", { x: 10, y: 20 }, `+ ${p.more} more`));
+  } else if (p.open) {
+    g.append(s("text", { x: 10, y: 18, class: "strong" }, isolated(heading(box), room)));
+  } else {
+    const two = p.h >= 40 ? subtitle(model, box) : "";
+    g.append(s("text", { x: 8, y: two ? 19 : p.h / 2 + 4, class: "strong" }, isolated(box.label, room)));
+    if (two) g.append(s("text", { x: 8, y: 36, class: "sub" }, isolated(two, Math.floor((p.w - 16) / 5.9))));
+  }
+  if (box.hot >= 3 && !p.more && !p.open) g.append(s("path", { d: `M${p.w - 11} 4l7 12h-14z`, class: "warn" }));
+  pressable(g, `${box.kind} ${label}${p.open ? ", open" : ""}`, (e) => { e.stopPropagation(); select(p); });
+  if (box.children.length && !p.more) {
+    const b = s("g", { class: "toggle", transform: `translate(${p.w - 15} ${p.open ? 14 : p.h - 11})` },
+      s("circle", { r: 7.5 }), s("path", { d: p.open ? "M-4 0h8" : "M-4 0h8M0 -4v8" }), s("title", {}, p.open ? "close" : `open: ${plural(box.children.length, "item")}`));
+    b.addEventListener("click", (e) => { e.stopPropagation(); toggle(p); });
+    g.append(b);
+    g.addEventListener("dblclick", (e) => { e.stopPropagation(); toggle(p); });
+  }
+  return g;
+}
+
+/** Open boxes lie below the curves, closed ones above. */
+export function drawBoxes(model: Model, l: Layout, select: (p: Placed) => void, toggle: (p: Placed) => void): [SVGGElement, SVGGElement] {
+  const below = s("g", { class: "boxes" }), above = s("g", { class: "boxes" });
+  for (const p of l.all) (p.open ? below : above).append(drawBox(model, p, select, toggle));
+  return [below, above];
+}
