@@ -15,6 +15,7 @@
 
 #include "cleanup.h"
 #include "clock.h"
+#include "privilege.h"
 
 #define CHILD_FD  3	/* the socket in a child that keeps nothing else */
 #define DONE_MS	  20	/* one that is not stuck ends sooner */
@@ -69,6 +70,14 @@ static int keep_only(int fd)
 	return CHILD_FD;
 }
 
+/* It reads other processes and asks probes; who has fewer privileges keeps those. */
+static void give_up_privileges(void)
+{
+	struct err e;
+
+	privilege_keep(PRIVILEGES_OBSERVE, &e);
+}
+
 int worker_start(struct worker *w, enum worker_files files, void (*serve)(void *ctx, int fd), void *ctx)
 {
 	pid_t parent = getpid();
@@ -80,6 +89,7 @@ int worker_start(struct worker *w, enum worker_files files, void (*serve)(void *
 	if (!w->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(SIGPIPE, SIG_IGN);
+		give_up_privileges();
 		if (getppid() == parent)
 			serve(ctx, files == WORKER_CLOSE ? keep_only(fds[1]) : fds[1]);
 		_exit(0);

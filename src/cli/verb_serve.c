@@ -21,7 +21,7 @@ struct serve_args {
 enum {
 	OPT_TOKEN = 256, OPT_CERT, OPT_KEY, OPT_INSECURE, OPT_ALLOW_HOST, OPT_WINDOW, OPT_KEEP, OPT_KEEP_BYTES,
 	OPT_RATE, OPT_CLIENTS, OPT_THREADS, OPT_TIMEOUT, OPT_STATE, OPT_LOCK, OPT_NO_LOCK, OPT_PORT_FILE,
-	OPT_NO_EBPF, OPT_REFUSE, OPT_NO_REDACT, OPT_HOST, OPT_PORT
+	OPT_NO_EBPF, OPT_REFUSE, OPT_NO_REDACT, OPT_HOST, OPT_PORT, OPT_KEEP_PRIVILEGES
 };
 
 static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
@@ -46,6 +46,7 @@ static const struct option options[] = {{"listen", required_argument, NULL, 'l'}
 					{"no-ebpf", no_argument, NULL, OPT_NO_EBPF},
 					{"refuse", required_argument, NULL, OPT_REFUSE},
 					{"no-redact", no_argument, NULL, OPT_NO_REDACT},
+					{"keep-privileges", no_argument, NULL, OPT_KEEP_PRIVILEGES},
 					{"host", required_argument, NULL, OPT_HOST},
 					{"port", required_argument, NULL, OPT_PORT},
 					{0}};
@@ -186,6 +187,9 @@ static int parse_option(struct serve_args *a, int opt)
 	case OPT_PORT_FILE:
 		o->port_file = optarg;
 		return 0;
+	case OPT_KEEP_PRIVILEGES:
+		o->keep_privileges = true;
+		return 0;
 	case OPT_NO_EBPF:
 		o->collect.no_ebpf = true;
 		return 0;
@@ -278,6 +282,7 @@ const struct verb verb_serve = {
 		"      --state-dir DIR     recordings and spools (default: none are written)\n"
 		"      --lock FILE         of the one server of this host (default in /run); --no-lock: none\n"
 		"      --port-file FILE    write the address there once it is open\n"
+		"      --keep-privileges   do not give up capabilities and system calls, for debugging\n"
 		"      --no-ebpf, --refuse NAME, --no-redact  as for record\n"
 		"--host and --port are the older tool's words for --listen. SIGTERM and SIGINT end it.\n",
 	.run = run_serve,

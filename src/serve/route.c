@@ -353,7 +353,10 @@ void routes_openapi(struct strbuf *b)
 {
 	static const char components[] =
 		"{\"schemas\":{\"Error\":{\"type\":\"object\",\"required\":[\"detail\"],\"properties\":"
-		"{\"detail\":{\"type\":\"string\"}}}},\"securitySchemes\":{\"token\":{\"type\":\"http\","
+		"{\"detail\":{\"type\":\"string\"}}},\"List\":{\"type\":\"object\",\"required\":[\"snapshot\","
+		"\"start_ns\",\"end_ns\",\"items\",\"next\"],\"properties\":{\"snapshot\":{\"type\":\"integer\"},"
+		"\"total\":{\"type\":\"integer\"},\"items\":{\"type\":\"array\"},\"next\":{\"type\":[\"string\","
+		"\"null\"]}}}},\"securitySchemes\":{\"token\":{\"type\":\"http\","
 		"\"scheme\":\"bearer\"}}}";
 	struct json_writer w;
 	struct err e;

@@ -13,11 +13,14 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "analyzer.h"
 #include "answers.h"
 #include "clock.h"
+#include "flight.h"
 #include "http.h"
 #include "instance.h"
 #include "mem.h"
+#include "privilege.h"
 #include "server.h"
 
 #define PING_NS (15 * NS_PER_SEC)
@@ -107,7 +110,10 @@ static int open_all(struct running *r, struct err *e)
 	rc = rc ?: http_open(&r->s.http, &r->s, &r->port, e);
 	rc = rc ?: take_lock(r, e);
 	/* Last, since it costs most, and so that nothing is observed for a server that cannot run. */
-	return rc ?: collector_open(&r->s.collector, r->s.board, &collector, e);
+	rc = rc ?: collector_open(&r->s.collector, r->s.board, &collector, e);
+	if (!rc && o->state_dir)
+		rc = flight_open(&r->s.flight, o->state_dir, r->s.collector, e);
+	return rc;
 }
 
 static void tell(struct running *r)
@@ -144,6 +150,8 @@ static void wait_for_end(struct running *r)
 			return;
 		if (read(r->s.news_fd, &count, sizeof(count)) < 0)
 			count = 0;
+		if (r->s.flight)
+			flight_news(r->s.flight);
 		tell(r);
 		events_wake(r->s.events);
 		http_sweep(r->s.http);
@@ -159,7 +167,9 @@ static void close_all(struct running *r)
 	if (r->s.board)
 		board_stop(r->s.board);
 	http_close(r->s.http);
+	analyzer_stop(r->s.analyzer);
 	collector_close(r->s.collector);
+	flight_close(r->s.flight);
 	events_free(r->s.events);
 	guard_free(r->s.guard);
 	board_free(r->s.board);
@@ -172,6 +182,21 @@ static void close_all(struct running *r)
 		close(r->signals);
 }
 
+/* In the collecting thread: the probes are loaded, and what is left is reading them. */
+static int observe_only(void *ctx, struct err *e)
+{
+	(void)ctx;
+	return privilege_keep(PRIVILEGES_OBSERVE, e) < 0 ? e->code : privilege_refuse_calls(PRIVILEGE_OBSERVE, e);
+}
+
+/* In the first thread, for it and all that it starts from now on: those who answer may nothing special. */
+static int answer_only(const struct serve_options *o, struct err *e)
+{
+	if (o->keep_privileges)
+		return 0;
+	return privilege_keep(0, e) < 0 ? e->code : privilege_refuse_calls(PRIVILEGE_ANSWER, e);
+}
+
 int serve(const struct serve_options *o, struct err *e)
 {
 	struct running r = {.s = {.o = o, .news_fd = -1}, .lock = -1};
@@ -182,7 +207,9 @@ int serve(const struct serve_options *o, struct err *e)
 	r.ping_ns = clock_mono_ns();
 	r.signals = open_signals(e);
 	rc = r.signals < 0 ? r.signals : open_all(&r, e);
-	rc = rc ?: collector_start(r.s.collector, NULL, NULL, e);
+	rc = rc ?: collector_start(r.s.collector, o->keep_privileges ? NULL : observe_only, NULL, e);
+	rc = rc ?: answer_only(o, e);
+	rc = rc ?: analyzer_start(&r.s.analyzer, &r.s, e);
 	rc = rc ?: http_start(r.s.http, e);
 	rc = rc ?: write_port(&r, e);
 	if (!rc) {

@@ -11,9 +11,10 @@
 
 /* Private to the layer: what the parts of a running server share. All of it lives as long as the server. */
 
+struct analyzer;
+struct flight;
 struct http;
 struct sinks;
-struct flight;
 
 struct server {
 	const struct serve_options *o;
@@ -22,6 +23,8 @@ struct server {
 	struct guard *guard;
 	struct events *events;
 	struct http *http;
+	struct analyzer *analyzer;
+	struct flight *flight; /**< NULL: no recordings are written */
 	char *env;	      /**< JSON object of the older envelope */
 	uint64_t started_ns;  /**< since 1970 */
 	uint64_t instance;    /**< other after each start: part of ETags */

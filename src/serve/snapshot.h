@@ -23,6 +23,7 @@ enum rendering {
 	RENDER_DESCRIBE,   /**< the older text of a graph */
 	RENDER_SUMMARY,
 	RENDER_TOPOLOGY,   /**< this one and those below come from the analysis */
+	RENDER_WAITFOR,
 	RENDER_HOTSPOTS,
 	RENDER_BOTTLENECKS,
 	RENDER_FINDINGS,

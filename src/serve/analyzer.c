@@ -1,0 +1,327 @@
+/* Analyses of the newest snapshot, and word of findings that come and go. */
+#include "analyzer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "clock.h"
+#include "finding.h"
+#include "flight.h"
+#include "hot.h"
+#include "json.h"
+#include "limit.h"
+#include "mem.h"
+#include "render_topology.h"
+#include "render_waitfor.h"
+#include "server.h"
+#include "study.h"
+#include "waitfor.h"
+
+#define REST_TIMES 4
+
+/* A finding that was there last time: its rule and what it is about. */
+struct known {
+	char *key, *text;
+	bool still;
+};
+
+struct analyzer {
+	struct server *s;
+	pthread_t thread;
+	struct limits limits;
+	VEC(struct known) known;
+	pthread_mutex_t lock; /* of the counts, and for waiting */
+	pthread_cond_t wake;
+	bool quit;
+	struct analyzer_counts counts;
+};
+
+/* Everything that is known of one snapshot, while its lock is held. */
+struct work {
+	struct topology topology;
+	struct hot hot;
+	struct waitfor waitfor;
+	struct findings findings;
+	struct study study;
+};
+
+static void work_init(struct work *k, struct graph *g, const struct limits *l)
+{
+	topology_init(&k->topology, g);
+	hot_init(&k->hot, g, l);
+	waitfor_init(&k->waitfor, g, NULL);
+	k->study = (struct study){.g = g, .t = &k->topology, .hot = &k->hot, .w = &k->waitfor, .l = l};
+	findings_init(&k->findings, &k->study);
+}
+
+static void work_done(struct work *k)
+{
+	findings_done(&k->findings);
+	waitfor_done(&k->waitfor);
+	hot_done(&k->hot);
+	topology_done(&k->topology);
+}
+
+/* An answer that says which snapshot it is of. */
+static void render(const struct snapshot *snap, struct work *k, void (*write)(struct work *k, struct json_writer *w),
+		   struct strbuf *b)
+{
+	struct json_writer w;
+	struct err e;
+
+	json_writer_init_strbuf(&w, b, 0);
+	json_write_object(&w);
+	json_key_u64(&w, "snapshot", snap->seq);
+	json_key_u64(&w, "start_ns", snap->start_ns);
+	json_key_u64(&w, "end_ns", snap->end_ns);
+	json_write_key(&w, "analysis");
+	write(k, &w);
+	json_write_object_end(&w);
+	json_writer_finish(&w, &e);
+}
+
+static void write_topology(struct work *k, struct json_writer *w)
+{
+	struct topology_view v = {.parts = PARTS_ALL, .focus = TOPO_NONE};
+
+	render_topology_json(&k->topology, &v, w);
+}
+
+static void write_waitfor(struct work *k, struct json_writer *w)
+{
+	struct waitfor_view v = {.limit = 50};
+
+	render_waitfor_json(&k->waitfor, k->study.g, &v, w);
+}
+
+static void write_finding(struct json_writer *w, struct graph *g, const struct finding *f)
+{
+	json_write_object(w);
+	json_key_str(w, "rule", f->rule);
+	json_key_str(w, "layer", layer_name(f->layer));
+	json_key_str(w, "severity", severity_name(f->severity));
+	json_key_u64(w, "confidence_pct", f->confidence_pct);
+	json_key_str(w, "title", f->title);
+	json_write_key(w, "root");
+	json_write_str(w, f->root == NODE_NONE ? NULL : graph_node_id(g, f->root));
+	json_write_key(w, "subjects");
+	json_write_array(w);
+	vec_for(&f->subjects, n)
+		json_write_str(w, graph_node_id(g, *n));
+	json_write_array_end(w);
+	json_key_str(w, "why", f->why);
+	json_write_key(w, "lost_ns");
+	if (f->lost_basis)
+		json_write_u64(w, f->lost_ns);
+	else
+		json_write_null(w);
+	json_write_key(w, "advice");
+	json_write_array(w);
+	vec_for(&f->advice, a)
+		json_write_str(w, *a);
+	json_write_array_end(w);
+	json_write_object_end(w);
+}
+
+static void write_findings(struct work *k, struct json_writer *w)
+{
+	json_write_array(w);
+	vec_for(&k->findings.v, f)
+		write_finding(w, k->study.g, f);
+	json_write_array_end(w);
+}
+
+/* Which finding it is, from one snapshot to the next: ids may change, but seldom do. */
+static char *key_of(struct graph *g, const struct finding *f)
+{
+	struct strbuf b = {0};
+	uint32_t about = f->root != NODE_NONE ? f->root : f->subjects.n ? f->subjects.v[0] : NODE_NONE;
+
+	strbuf_addf(&b, "%s %s", f->rule, about == NODE_NONE ? "" : graph_node_id(g, about));
+	return b.s;
+}
+
+static void tell(struct analyzer *z, const char *state, const char *text, uint64_t seq)
+{
+	struct strbuf b = {0};
+
+	strbuf_addf(&b, "{\"state\":\"%s\",\"snapshot\":%" PRIu64 ",\"finding\":%s}", state, seq, text);
+	events_put(z->s->events, "finding", b.s);
+	strbuf_done(&b);
+}
+
+static void raise_finding(struct analyzer *z, struct work *k, const struct finding *f, char *key,
+			  const struct snapshot *snap)
+{
+	struct strbuf text = {0};
+	struct json_writer w;
+	struct err e;
+
+	json_writer_init_strbuf(&w, &text, 0);
+	write_finding(&w, k->study.g, f);
+	json_writer_finish(&w, &e);
+	tell(z, "raised", text.s, snap->seq);
+	vec_push(&z->known, ((struct known){key, text.s, true}));
+	z->counts.raised++;
+	if (f->severity >= SEVERITY_WARNING && z->s->flight)
+		flight_finding(z->s->flight, f->rule);
+}
+
+static void clear_gone(struct analyzer *z, const struct snapshot *snap)
+{
+	size_t kept = 0;
+
+	vec_for(&z->known, it) {
+		if (it->still) {
+			z->known.v[kept++] = *it;
+			continue;
+		}
+		tell(z, "cleared", it->text, snap->seq);
+		z->counts.cleared++;
+		free(it->key);
+		free(it->text);
+	}
+	z->known.n = kept;
+}
+
+/* @return whether something came or went */
+static bool compare(struct analyzer *z, struct work *k, const struct snapshot *snap)
+{
+	uint64_t before;
+
+	pthread_mutex_lock(&z->lock);
+	before = z->counts.raised + z->counts.cleared;
+	memset(z->counts.current, 0, sizeof(z->counts.current));
+	vec_for(&z->known, it)
+		it->still = false;
+	vec_for(&k->findings.v, f) {
+		char *key = key_of(k->study.g, f);
+		struct known *found = NULL;
+
+		z->counts.current[f->severity]++;
+		vec_for(&z->known, it)
+			if (!strcmp(it->key, key))
+				found = it;
+		if (found)
+			found->still = true;
+		if (found || f->severity < SEVERITY_NOTICE)
+			free(key);
+		else
+			raise_finding(z, k, f, key, snap);
+	}
+	clear_gone(z, snap);
+	before = z->counts.raised + z->counts.cleared - before;
+	pthread_mutex_unlock(&z->lock);
+	return before > 0;
+}
+
+static const struct {
+	enum rendering what;
+	void (*write)(struct work *k, struct json_writer *w);
+} texts[] = {{RENDER_TOPOLOGY, write_topology}, {RENDER_WAITFOR, write_waitfor}, {RENDER_FINDINGS, write_findings}};
+#define NTEXTS (sizeof(texts) / sizeof(texts[0]))
+
+static void analyse(struct analyzer *z, struct snapshot *snap)
+{
+	struct strbuf made[NTEXTS] = {0};
+	uint64_t began = clock_mono_ns(), one = 1;
+	struct work *k = mem_alloc(sizeof(*k));
+	bool news;
+
+	pthread_mutex_lock(&snap->lock);
+	work_init(k, &snap->g, &z->limits);
+	for (size_t i = 0; i < NTEXTS; i++)
+		render(snap, k, texts[i].write, &made[i]);
+	news = compare(z, k, snap);
+	work_done(k);
+	pthread_mutex_unlock(&snap->lock);
+	free(k);
+	/* Not under the snapshot's lock: those who render a text take the two the other way round. */
+	for (size_t i = 0; i < NTEXTS; i++)
+		snapshot_keep_text(snap, texts[i].what, &made[i]);
+	atomic_store_explicit(&snap->analysed, true, memory_order_release);
+	pthread_mutex_lock(&z->lock);
+	z->counts.analyses++;
+	z->counts.last_ns = clock_mono_ns() - began;
+	z->counts.busy_ns += z->counts.last_ns;
+	pthread_mutex_unlock(&z->lock);
+	if (news && write(z->s->news_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static void rest(struct analyzer *z, uint64_t ns)
+{
+	uint64_t until = clock_mono_ns() + ns;
+	struct timespec at = {.tv_sec = (time_t)(until / NS_PER_SEC), .tv_nsec = (long)(until % NS_PER_SEC)};
+
+	pthread_mutex_lock(&z->lock);
+	while (!z->quit && clock_mono_ns() < until)
+		pthread_cond_timedwait(&z->wake, &z->lock, &at);
+	pthread_mutex_unlock(&z->lock);
+}
+
+static void *run(void *ctx)
+{
+	struct analyzer *z = ctx;
+	struct snapshot *snap;
+	uint64_t seq = 0;
+
+	while ((snap = board_wait(z->s->board, seq))) {
+		seq = snap->seq;
+		analyse(z, snap);
+		snapshot_unref(snap);
+		rest(z, z->counts.last_ns * REST_TIMES);
+	}
+	return NULL;
+}
+
+int analyzer_start(struct analyzer **ret, struct server *s, struct err *e)
+{
+	struct analyzer *z = mem_alloc(sizeof(*z));
+	pthread_condattr_t attr;
+	int rc;
+
+	z->s = s;
+	limits_init(&z->limits);
+	pthread_mutex_init(&z->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&z->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	rc = -pthread_create(&z->thread, NULL, run, z);
+	if (rc < 0) {
+		free(z);
+		return err_set(e, rc, "start the analysing thread");
+	}
+	*ret = z;
+	return 0;
+}
+
+void analyzer_stop(struct analyzer *z)
+{
+	if (!z)
+		return;
+	pthread_mutex_lock(&z->lock);
+	z->quit = true;
+	pthread_cond_broadcast(&z->wake);
+	pthread_mutex_unlock(&z->lock);
+	pthread_join(z->thread, NULL);
+	vec_for(&z->known, it) {
+		free(it->key);
+		free(it->text);
+	}
+	vec_done(&z->known);
+	pthread_cond_destroy(&z->wake);
+	pthread_mutex_destroy(&z->lock);
+	free(z);
+}
+
+void analyzer_get(struct analyzer *z, struct analyzer_counts *ret)
+{
+	pthread_mutex_lock(&z->lock);
+	*ret = z->counts;
+	pthread_mutex_unlock(&z->lock);
+}
