@@ -1,25 +1,32 @@
 /* Reads a file and runs all analyses on it: what every view, server and tool starts from. */
+#include "study_open.h"
+
 #include <string.h>
 
+#include "limits_file.h"
 #include "load.h"
-#include "numa_score.h"
-#include "study_open.h"
 
 int study_open(struct opened_study *o, const char *path, const char *limits, struct err *e)
 {
 	int rc;
 
 	memset(o, 0, sizeof(*o));
+	rc = limits_load(&o->limits, NULL, limits, e);
+	if (rc < 0)
+		return rc;
 	graph_init(&o->graph);
-	rc = graph_load(&o->graph, path, e);
+	rc = graph_load_timed(&o->graph, &o->timeline, path, e);
 	if (rc < 0) {
+		timeline_done(&o->timeline);
 		graph_done(&o->graph);
 		return rc;
 	}
-	(void)limits;
-	derive_numa(&o->graph);
+	/* Completes placement, which the others read. */
+	hot_init(&o->hot, &o->graph, &o->limits);
 	topology_init(&o->topology, &o->graph);
-	o->study = (struct study){.g = &o->graph, .t = &o->topology};
+	waitfor_init(&o->waits, &o->graph, &o->timeline);
+	hot_follow_waits(&o->hot, &o->waits);
+	o->study = (struct study){.g = &o->graph, .t = &o->topology, .hot = &o->hot, .w = &o->waits, .l = &o->limits, .time = &o->timeline};
 	findings_init(&o->findings, &o->study);
 	return 0;
 }
@@ -27,6 +34,9 @@ int study_open(struct opened_study *o, const char *path, const char *limits, str
 void study_close(struct opened_study *o)
 {
 	findings_done(&o->findings);
+	waitfor_done(&o->waits);
 	topology_done(&o->topology);
+	hot_done(&o->hot);
+	timeline_done(&o->timeline);
 	graph_done(&o->graph);
 }
