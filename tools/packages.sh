@@ -6,13 +6,16 @@ set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 
 readonly BUILD=(gcc libc6-dev meson ninja-build pkg-config clang llvm bpftool libbpf-dev
-    libelf-dev zlib1g-dev libhwloc-dev libsqlite3-dev libmicrohttpd-dev nodejs npm)
+    libelf-dev zlib1g-dev libhwloc-dev libsqlite3-dev libmicrohttpd-dev nodejs npm libncurses-dev)
 readonly TEST=(libclang-rt-14-dev libcmocka-dev libjansson-dev liburing-dev python3 procps
     iproute2 redis-server redis-tools nginx-light wrk iperf3 postgresql sqlite3 shellcheck
     qemu-system-x86 busybox-static cpio kmod xz-utils zstd lz4 numactl stress-ng rt-tests linux-perf
     openmpi-bin libopenmpi-dev mpich libmpich-dev python3-torch
     fio rdmacm-utils perftest ibverbs-utils
-    chromium prometheus python3-jsonschema openssl curl nats-server)
+    chromium prometheus python3-jsonschema openssl curl nats-server
+    graphviz libxml2-utils python3-networkx tmux)
+# Folders with a lock file of npm, whose packages tests need.
+readonly NPM=(tests/export)
 readonly SERVERS=(redis-server nginx postgresql prometheus nats-server)
 readonly POLICY=/usr/sbin/policy-rc.d
 
@@ -41,7 +44,22 @@ for p in "${wanted[@]}"; do
     if [ "$p" = npm ] && command -v npm >/dev/null; then continue; fi
     installed "$p" || missing+=("$p")
 done
-[ ${#missing[@]} -gt 0 ] || exit 0
+npm_packages() {
+    local dir
+    [ "$1" = test ] || return 0
+    for dir in "${NPM[@]}"; do
+        cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed" && continue
+        echo "packages: npm ci in $dir"
+        (cd "$dir" && npm ci --loglevel=error </dev/null) || die "npm ci failed in $dir: is the network there?"
+        cp "$dir/package-lock.json" "$dir/node_modules/.installed"
+    done
+}
+
+cd "$(dirname "$(readlink -f "$0")")/.."
+if [ ${#missing[@]} -eq 0 ]; then
+    npm_packages "$1"
+    exit 0
+fi
 [ "$(id -u)" = 0 ] || die "run as root, or first: apt-get install -y --no-install-recommends ${missing[*]}"
 
 # Without a policy of its own a host starts what it installs; ours lasts as long as this script.
@@ -93,3 +111,4 @@ if ! install; then
 fi
 disable_servers
 rm -f "$log"
+npm_packages "$1"

@@ -153,6 +153,8 @@ int main(int argc, char **argv)
 			if (!strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) {
 				printf("usage: witty-profiler %s %s\n\n%s.\n\n%s", verbs[i]->name,
 				       verbs[i]->usage, verbs[i]->summary, verbs[i]->help);
+				if (verbs[i]->more_help)
+					verbs[i]->more_help();
 				return EXIT_DONE;
 			}
 		return verbs[i]->run(argc - 1, argv + 1);

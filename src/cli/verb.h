@@ -13,6 +13,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 struct verb {
 	const char *name, *usage, *summary;
 	const char *help; /**< options, one a line */
+	void (*more_help)(void); /**< prints what a table tells, below that; NULL: nothing */
 	int (*run)(int argc, char **argv); /**< argv[0] is the verb; @return exit code */
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "export.h"
 #include "graph_json.h"
 #include "graph_text.h"
 #include "load.h"
@@ -73,55 +74,175 @@ static int to_text(struct graph *g, const char *path, bool force, struct err *e)
 	return rc;
 }
 
-static int convert(const char *in, const char *out, bool force, bool old_only)
+struct convert_args {
+	const char *in, *out;
+	const char *format; /* suffix of the output without the dot; NULL: its own */
+	bool force, old_only;
+	bool has_top, has_picture; /* options of pictures were given */
+	struct picture_options picture;
+};
+
+static int export(const struct convert_args *a, const struct export_format *f, struct graph *g, struct err *e)
 {
-	const char *to = suffix(out);
+	struct export_input in = {.g = g};
+	struct picture_options o = a->picture;
+	struct strbuf b = {0};
+	struct topology t;
+	struct picture p;
+	int rc;
+
+	if (!a->has_top)
+		o.top = f->whole ? 0 : EXPORT_TOP;
+	o.alone = f->whole;
+	if (f->draws) {
+		topology_init(&t, g);
+		picture_init(&p, &t, &o);
+		in.picture = &p;
+	}
+	rc = f->write(&in, &b, e);
+	rc = rc < 0 ? err_ctx(e, "'%s'", a->out) : write_output(a->out, a->force, &b, e);
+	if (f->draws && !rc && p.left_out)
+		fprintf(stderr, "note: %s\n", p.left_out);
+	if (f->draws) {
+		picture_done(&p);
+		topology_done(&t);
+	}
+	strbuf_done(&b);
+	return rc;
+}
+
+static int write_as(const struct convert_args *a, const char *to, struct graph *g, struct err *e)
+{
+	const struct export_format *f = export_find(to);
+
+	if (f)
+		return export(a, f, g, e);
+	if (!strcmp(to, ".wpdb"))
+		return to_recording(g, a->out, a->force, e);
+	if (!strcmp(to, ".txt"))
+		return to_text(g, a->out, a->force, e);
+	return to_json(g, a->out, a->force, a->old_only, e);
+}
+
+/* ".json", or NULL: there is no such format. */
+static const char *target(const struct convert_args *a)
+{
+	static const char *const own[] = {".json", ".txt", ".wpdb"};
+	char with_dot[32];
+	const struct export_format *f;
+	const char *to = a->format ? with_dot : !strcmp(a->out, "-") ? ".json" : suffix(a->out);
+
+	if (a->format)
+		snprintf(with_dot, sizeof(with_dot), "%s%s", *a->format == '.' ? "" : ".", a->format);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (!strcmp(to, own[i]))
+			return own[i];
+	f = export_find(a->format ? with_dot : a->out);
+	return f ? f->suffix : NULL;
+}
+
+static int convert(const struct convert_args *a)
+{
+	const char *to = target(a);
+	const struct export_format *f = to ? export_find(to) : NULL;
 	struct graph g;
 	struct err e;
 	int rc;
 
-	if (strcmp(out, "-") && strcmp(to, ".json") && strcmp(to, ".wpdb") && strcmp(to, ".txt"))
-		return usage_error(&verb_convert, "'%s': the suffix must be .json, .txt or .wpdb", out);
+	if (!to)
+		return usage_error(&verb_convert, "'%s': no format has that name; the help lists them",
+				   a->format ? a->format : a->out);
+	if (a->has_picture && !(f && f->draws))
+		return usage_error(&verb_convert, "--level, --min-rate and --top are for pictures, not for '%s'", to);
+	if (!strcmp(to, ".wpdb") && !strcmp(a->out, "-"))
+		return usage_error(&verb_convert, "a recording cannot be written to a pipe");
 	graph_init(&g);
-	rc = graph_load(&g, in, &e);
-	if (!rc)
+	rc = graph_load(&g, a->in, &e);
+	if (!rc) {
 		derive_numa(&g);
-	if (!rc && !strcmp(to, ".wpdb"))
-		rc = to_recording(&g, out, force, &e);
-	else if (!rc && !strcmp(to, ".txt"))
-		rc = to_text(&g, out, force, &e);
-	else if (!rc)
-		rc = to_json(&g, out, force, old_only, &e);
+		rc = write_as(a, to, &g, &e);
+	}
 	graph_done(&g);
 	return rc < 0 ? fail(&e) : EXIT_DONE;
+}
+
+static int parse_option(struct convert_args *a, int opt)
+{
+	uint64_t v;
+
+	switch (opt) {
+	case 'F':
+		a->force = true;
+		return 0;
+	case 'O':
+		a->old_only = true;
+		return 0;
+	case 'f':
+		a->format = optarg;
+		return 0;
+	}
+	a->has_picture = true;
+	if (opt == 'L' && picture_level_find(optarg, &a->picture.level))
+		return usage_error(&verb_convert, "no level '%s': process, container or host", optarg);
+	if ((opt == 'R' || opt == 'n') && parse_number(optarg, &v))
+		return usage_error(&verb_convert, "'%s' is no number", optarg);
+	if (opt == 'R')
+		a->picture.min_rate_bps = (double)v;
+	if (opt == 'n') {
+		a->picture.top = v;
+		a->has_top = true;
+	}
+	return 0;
 }
 
 static int run(int argc, char **argv)
 {
 	static const struct option options[] = {{"force", no_argument, NULL, 'F'},
+						{"format", required_argument, NULL, 'f'},
 						{"openeuler", no_argument, NULL, 'O'},
+						{"level", required_argument, NULL, 'L'},
+						{"min-rate", required_argument, NULL, 'R'},
+						{"top", required_argument, NULL, 'n'},
 						{0}};
-	bool force = false, old_only = false;
-	int opt;
+	struct convert_args a = {0};
+	int opt, rc = 0;
 
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (opt == '?')
-			return usage_error(&verb_convert, "wrong option '%s'", argv[optind - 1]);
-		force |= opt == 'F';
-		old_only |= opt == 'O';
-	}
+	while (!rc && (opt = getopt_long(argc, argv, "f:n:", options, NULL)) != -1)
+		rc = opt == '?' ? usage_error(&verb_convert, "wrong option '%s'", argv[optind - 1])
+				: parse_option(&a, opt);
+	if (rc)
+		return rc;
 	if (optind + 2 != argc)
 		return usage_error(&verb_convert, "an input and an output are needed");
-	return convert(argv[optind], argv[optind + 1], force, old_only);
+	a.in = argv[optind];
+	a.out = argv[optind + 1];
+	return convert(&a);
+}
+
+static void more_help(void)
+{
+	printf("\nformats, by the end of the output's name:\n"
+	       "  %-13s recording\n  %-13s graph of all entities and relations\n"
+	       "  %-13s the same as compact text\n", ".wpdb", ".json", ".txt");
+	for (size_t i = 0; i < n_export_formats; i++)
+		printf("  %-13s %s\n", export_formats[i].suffix, export_formats[i].doc);
 }
 
 const struct verb verb_convert = {
 	.name = "convert",
-	.usage = "IN OUT [--force] [--openeuler]",
-	.summary = "Convert between recordings (.wpdb), graph JSON (.json) and compact text (.txt)",
-	.help = "  The input's format is told by its content, the output's by its suffix; - is JSON on a pipe.\n"
-		"      --force       replace OUT if it exists\n"
-		"      --openeuler   JSON with nothing that openEuler's tool does not know\n",
+	.usage = "IN OUT [OPTION]...",
+	.summary = "Convert between recordings, graphs and compact text, and to files of other programs",
+	.help = "  The input's format is told by its content, the output's by its suffix; - is a pipe, of JSON\n"
+		"  unless --format says otherwise.\n"
+		"  -f, --format SUFFIX   format of the output, whatever its name: json, dot, ...\n"
+		"      --force           replace OUT if it exists\n"
+		"      --openeuler       JSON with nothing that openEuler's tool does not know\n"
+		"Pictures and graphs of other programs (.dot to .graphml):\n"
+		"      --level LEVEL     a box for each process (default), container or host\n"
+		"      --min-rate N      only links of N bytes a second or more\n"
+		"  -n, --top N           at most N boxes, those with most bytes; 0: all (default 50; .gexf and\n"
+		"                        .graphml: all)\n",
+	.more_help = more_help,
 	.run = run,
 };

@@ -119,6 +119,7 @@ static bool is_pseudo(const char *fs)
 static uint32_t storage(struct linker *k, uint32_t node)
 {
 	const struct node *n = k->t->g->nodes.v[node];
+	bool here = !strcmp(n->ns, "local");
 	const char *fs, *dev;
 
 	if (n->type != &file_type || is_pseudo(topo_str(n, file_f_fs_type)))
@@ -128,8 +129,9 @@ static uint32_t storage(struct linker *k, uint32_t node)
 	fs = topo_str(n, file_f_fs_type);
 	dev = topo_str(n, file_f_dev);
 	return end_by_label(k, ACTOR_STORAGE, node,
-			    topo_text(k->t, "storage %s%s%s%s", dev ? dev : "?", fs ? " (" : "",
-				      fs ? fs : "", fs ? ")" : ""));
+			    topo_text(k->t, "storage %s%s%s%s%s%s", dev ? dev : "?", fs ? " (" : "",
+				      fs ? fs : "", fs ? ")" : "", here ? "" : "@",
+				      here ? "" : n->ns));
 }
 
 static void add_file(struct linker *k, const struct edge *d, bool write)
