@@ -1,27 +1,150 @@
-/* Findings: the rules are tried in turn, what has one root becomes one, the costliest comes first.
- */
+/* Findings: the rules are tried in turn, what has one root becomes one, the worst comes first. */
+#include <stdlib.h>
 #include <string.h>
 
-#include "finding.h"
-#include "study.h"
+#include "rule_parts.h"
+
+static void finding_done(struct finding *fi)
+{
+	vec_done(&fi->subjects);
+	vec_done(&fi->values);
+	vec_done(&fi->advice);
+	vec_done(&fi->commands);
+	vec_done(&fi->also);
+}
+
+static void try_rule(struct findings *f, struct facts *x, const struct rule *rule)
+{
+	struct rule_run r = {.rule = rule, .f = f, .x = x};
+	struct rule_verdict v = {.rule = rule};
+	size_t before = f->v.n;
+
+	rule->check(&r);
+	v.findings = (uint32_t)(f->v.n - before);
+	if (v.findings) {
+		v.verdict = VERDICT_FIRED;
+		v.evidence = f->v.v[before].title;
+	} else if (r.missing && !r.clear) {
+		v.verdict = VERDICT_UNKNOWN;
+		v.evidence = r.missing;
+		v.how = r.how;
+	} else {
+		v.verdict = VERDICT_CLEAR;
+		v.evidence = r.clear ? r.clear : "nothing of the kind was seen";
+	}
+	vec_push(&f->verdicts, v);
+}
+
+static uint32_t first_subject(const struct finding *fi)
+{
+	return fi->subjects.n ? fi->subjects.v[0] : NODE_NONE;
+}
+
+static int compare_findings(const void *a, const void *b)
+{
+	const struct finding *x = a, *y = b;
+	int c;
+
+	if (x->severity != y->severity)
+		return x->severity > y->severity ? -1 : 1;
+	if (x->lost_ns != y->lost_ns)
+		return x->lost_ns > y->lost_ns ? -1 : 1;
+	if (x->confidence_pct != y->confidence_pct)
+		return x->confidence_pct > y->confidence_pct ? -1 : 1;
+	if (x->layer != y->layer)
+		return x->layer < y->layer ? -1 : 1;
+	c = strcmp(x->rule, y->rule);
+	if (c)
+		return c;
+	if (first_subject(x) != first_subject(y))
+		return first_subject(x) < first_subject(y) ? -1 : 1;
+	return strcmp(x->title, y->title);
+}
+
+static void sort_findings(struct findings *f)
+{
+	if (f->v.n)
+		qsort(f->v.v, f->v.n, sizeof(*f->v.v), compare_findings);
+}
+
+static bool has_text(const char *const *v, size_t n, const char *text)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(v[i], text))
+			return true;
+	return false;
+}
+
+/* The time lost is not added up: both look at the same time from two sides. */
+static void join(struct finding *into, struct finding *from)
+{
+	vec_push(&into->also, ((struct finding_part){from->rule, from->title, from->why}));
+	vec_for(&from->also, p) vec_push(&into->also, *p);
+	vec_for(&from->subjects, s) finding_subject(into, *s);
+	vec_for(&from->values, v) vec_push(&into->values, *v);
+	vec_for(&from->advice, a) if (!has_text(into->advice.v, into->advice.n, *a))
+	    vec_push(&into->advice, *a);
+	vec_for(&from->commands, c) if (!has_text(into->commands.v, into->commands.n, *c))
+	    vec_push(&into->commands, *c);
+	if (!into->lost_basis || (from->lost_basis && from->lost_ns > into->lost_ns)) {
+		into->lost_ns = from->lost_ns;
+		into->lost_basis = from->lost_basis;
+	}
+	if (!into->expectation)
+		into->expectation = from->expectation;
+}
+
+/* They are sorted: the first of those that belong together is what the others become part of. */
+static void join_equal_roots(struct findings *f)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->v.n; i++) {
+		struct finding *fi = &f->v.v[i], *into = NULL;
+
+		for (size_t k = 0; k < kept && !into && fi->root != NODE_NONE; k++)
+			if (f->v.v[k].root == fi->root && !strcmp(f->v.v[k].family, fi->family))
+				into = &f->v.v[k];
+		if (into) {
+			join(into, fi);
+			finding_done(fi);
+		} else {
+			f->v.v[kept++] = *fi;
+		}
+	}
+	f->v.n = kept;
+}
+
+static void add_sight(struct findings *f, const char *text)
+{
+	if (!has_text(f->limits_of_sight.v, f->limits_of_sight.n, text))
+		vec_push(&f->limits_of_sight, text);
+}
 
 void findings_init(struct findings *f, const struct study *s)
 {
+	struct facts x;
+
 	memset(f, 0, sizeof(*f));
 	arena_init(&f->arena);
 	f->window_ns = s->g->meta.window_ns;
+	facts_init(&x, s);
+	for (size_t i = 0; rule_at(i); i++)
+		try_rule(f, &x, rule_at(i));
+	facts_done(&x);
+	sort_findings(f);
+	join_equal_roots(f);
+	sort_findings(f);
+	vec_for(&f->v, fi) f->counts[fi->severity]++;
+	if (s->hot)
+		vec_for(&s->hot->unseen, u) add_sight(f, *u);
+	if (s->t)
+		vec_for(&s->t->unseen, u) add_sight(f, *u);
 }
 
 void findings_done(struct findings *f)
 {
-	vec_for(&f->v, it)
-	{
-		vec_done(&it->subjects);
-		vec_done(&it->values);
-		vec_done(&it->advice);
-		vec_done(&it->commands);
-		vec_done(&it->also);
-	}
+	vec_for(&f->v, fi) finding_done(fi);
 	vec_done(&f->v);
 	vec_done(&f->verdicts);
 	vec_done(&f->limits_of_sight);
@@ -30,11 +153,11 @@ void findings_done(struct findings *f)
 
 const struct finding *findings_about(const struct findings *f, uint32_t node)
 {
-	vec_for(&f->v, it)
+	vec_for(&f->v, fi)
 	{
-		if (it->root == node)
-			return it;
-		vec_for(&it->subjects, s) if (*s == node) return it;
+		if (fi->root == node)
+			return fi;
+		vec_for(&fi->subjects, s) if (*s == node) return fi;
 	}
 	return NULL;
 }
@@ -43,6 +166,6 @@ enum severity findings_worst(const struct findings *f)
 {
 	enum severity worst = SEVERITY_INFO;
 
-	vec_for(&f->v, it) worst = it->severity > worst ? it->severity : worst;
+	vec_for(&f->v, fi) worst = fi->severity > worst ? fi->severity : worst;
 	return worst;
 }

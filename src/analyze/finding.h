@@ -30,14 +30,21 @@ enum layer {
 /** One measured value, with the threshold that it is held against. */
 struct finding_value {
 	const char *name;
-	double value; /**< in @p unit, as the registry has it: ns, bytes, percent 0–100 */
+	uint32_t node; /**< whose value it is; NODE_NONE: of the whole */
+	double value;  /**< in @p unit, as the registry has it: ns, bytes, percent 0–100 */
 	enum unit unit;
 	double limit;           /**< in the same unit; NaN: none */
 	const char *limit_name; /**< name of that threshold in the limits; NULL: none */
 };
 
+/** A finding of another rule with the same root, which became part of the first. */
+struct finding_part {
+	const char *rule, *title, *why;
+};
+
 struct finding {
-	const char *rule; /**< id of the rule that fired */
+	const char *rule;   /**< id of the rule that fired */
+	const char *family; /**< what kind of root it is: findings of one family and root are one */
 	enum layer layer;
 	enum severity severity;
 	unsigned confidence_pct;
@@ -54,8 +61,7 @@ struct finding {
 	VEC(const char *) advice;   /**< what to do, one sentence each, best first */
 	VEC(const char *) commands; /**< shell lines or settings that do it */
 	const char *expectation;    /**< what that can gain, honestly; NULL: nothing to add */
-	VEC(const char *)
-	also; /**< titles of findings with the same root that were merged into this one */
+	VEC(struct finding_part) also;
 };
 
 enum verdict { VERDICT_CLEAR, VERDICT_FIRED, VERDICT_UNKNOWN };

@@ -12,11 +12,18 @@
 
 #include "verb.h"
 
+/* In the order of the help, one a line. */
+/* clang-format off */
+/* In the order of the help, one a line. */
+/* clang-format off */
+/* In the order of the help, one a line. */
+/* clang-format off */
 static const struct verb *const verbs[] = {
 	&verb_record,
 	&verb_report,
 	&verb_topology,
 	&verb_hotspots,
+	&verb_bottlenecks,
 	&verb_show,
 	&verb_convert,
 	&verb_doctor,
@@ -25,6 +32,7 @@ static const struct verb *const verbs[] = {
 	&verb_serve,
 	&verb_mcp,
 };
+/* clang-format on */
 #define NVERBS (sizeof(verbs) / sizeof(verbs[0]))
 
 int fail(const struct err *e)

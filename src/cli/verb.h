@@ -7,7 +7,7 @@
 #include "strbuf.h"
 
 /* Exit codes. */
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_FINDINGS = 3 };
 
 /** One subcommand. */
 struct verb {
@@ -17,11 +17,18 @@ struct verb {
 	int (*run)(int argc, char **argv); /**< argv[0] is the verb; @return exit code */
 };
 
-extern const struct verb verb_record, verb_show, verb_report, verb_convert, verb_doctor, verb_capture,
-	verb_schema, verb_topology,
-	verb_hotspots,
-	verb_serve,
-	verb_mcp;
+extern const struct verb verb_record;
+extern const struct verb verb_show;
+extern const struct verb verb_report;
+extern const struct verb verb_convert;
+extern const struct verb verb_doctor;
+extern const struct verb verb_capture;
+extern const struct verb verb_schema;
+extern const struct verb verb_topology;
+extern const struct verb verb_hotspots;
+extern const struct verb verb_serve;
+extern const struct verb verb_mcp;
+extern const struct verb verb_bottlenecks;
 
 /** Print "error: …" and the hint. @return EXIT_FAILED */
 int fail(const struct err *e);

@@ -1,0 +1,410 @@
+/* Compute: quotas, too many threads for the CPUs, neighbours, threads that all others wait for. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "rule_parts.h"
+
+/* Threads that want a CPU at least this much of the window count as busy. */
+#define BUSY_PCT 50
+
+/* The process that makes most of what a container computes, if there is one. */
+static uint32_t main_process(const struct facts *x, uint32_t container)
+{
+	const struct process_fact *most = NULL;
+	uint64_t all = 0;
+
+	vec_for(&x->processes, p)
+	{
+		if (p->container != container)
+			continue;
+		all += p->run_ns + p->runq_ns;
+		if (!most || p->run_ns + p->runq_ns > most->run_ns + most->runq_ns)
+			most = p;
+	}
+	return most && (most->run_ns + most->runq_ns) * 10 > all * 8 ? most->node : NODE_NONE;
+}
+
+static void add_members(struct rule_run *r, struct finding *fi, uint32_t container)
+{
+	uint32_t best[3] = {NODE_NONE, NODE_NONE, NODE_NONE};
+	uint64_t size[3] = {0};
+
+	vec_for(&r->x->processes, p)
+	{
+		uint64_t v = p->run_ns + p->runq_ns;
+
+		if (p->container != container)
+			continue;
+		for (int i = 0; i < 3; i++)
+			if (v > size[i]) {
+				for (int k = 2; k > i; k--) {
+					size[k] = size[k - 1];
+					best[k] = best[k - 1];
+				}
+				size[i] = v;
+				best[i] = p->node;
+				break;
+			}
+	}
+	for (int i = 0; i < 3; i++)
+		if (best[i] != NODE_NONE)
+			finding_subject(fi, best[i]);
+}
+
+static void quota_fired(struct rule_run *r, const struct node *n, double share)
+{
+	uint32_t main = main_process(r->x, n->index);
+	double cores =
+	    HAS(container, n, cpu_limit_cores) ? GET(container, n, cpu_limit_cores) : NAN;
+	const char *name = rule_name(r, n->index);
+	struct finding *fi =
+	    rule_fire(r, rule_grade(r, share), 95, main != NODE_NONE ? main : n->index);
+
+	vec_for(&r->x->processes, p) p->claimed |= p->container == n->index;
+	add_members(r, fi, n->index);
+	finding_subject(fi, n->index);
+	finding_lost(fi, (double)GET(container, n, throttled_ns),
+		     "time that the quota held threads back, summed over CPUs by the kernel");
+	finding_value(r, fi, n->index, "throttled share of the CPU time wanted", share, PERCENT,
+		      LIMIT_quota_throttled);
+	finding_value(r, fi, n->index, "throttled_ns", (double)GET(container, n, throttled_ns), NS,
+		      LIMIT_COUNT);
+	if (HAS(container, n, throttled_periods))
+		finding_value(r, fi, n->index, "throttled_periods",
+			      (double)GET(container, n, throttled_periods), COUNT, LIMIT_COUNT);
+	fi->title = isnan(cores)
+			? rule_text(r, "%s is held back by its CPU quota", name)
+			: rule_text(r, "%s is held back by its quota of %.2g CPUs", name, cores);
+	fi->why = rule_text(
+	    r,
+	    "The quota held its threads back for %s, against %s that they ran: %.0f %% of the CPU "
+	    "time that they wanted%s%s.",
+	    rule_ns(r, (double)GET(container, n, throttled_ns)),
+	    rule_ns(r, (double)GET(container, n, cpu_ns)), share,
+	    main != NODE_NONE ? "; most of it " : "", main != NODE_NONE ? rule_name(r, main) : "");
+	finding_advice(
+	    fi,
+	    "Raise the quota, or give CPUs by a cpuset instead: a quota stops all threads at once, "
+	    "also the one that the others wait for.");
+	if (!isnan(cores))
+		finding_advice(fi, rule_text(r,
+					     "Run no more busy threads than the quota is worth: "
+					     "OMP_NUM_THREADS=%.0f, torch.set_num_threads(%.0f).",
+					     fmax(1, floor(cores)), fmax(1, floor(cores))));
+	finding_command(fi, rule_text(r, "docker update --cpus=%.0f %s",
+				      isnan(cores) ? 4 : ceil(cores * 2), name));
+	if (HAS(container, n, cgroup))
+		finding_command(fi, rule_text(r, "echo max > /sys/fs/cgroup%s/cpu.max",
+					      GET(container, n, cgroup)));
+	fi->expectation = "What the quota withheld comes back, as far as the host has idle CPUs.";
+}
+
+static void check_quota(struct rule_run *r)
+{
+	size_t limited = 0;
+
+	vec_for(&r->x->g->nodes, np)
+	{
+		const struct node *n = *np;
+		double share, all;
+
+		if (n->type != &container_type)
+			continue;
+		if (!HAS(container, n, throttled_ns) || !HAS(container, n, cpu_ns)) {
+			if (HAS(container, n, cpu_limit_cores))
+				rule_unknown(
+				    r,
+				    "time that quotas held threads back (container.throttled_ns)",
+				    "record as root, with the cgroup file system mounted");
+			continue;
+		}
+		limited += HAS(container, n, cpu_limit_cores);
+		all = (double)(GET(container, n, throttled_ns) + GET(container, n, cpu_ns));
+		share = all > 0 ? (double)GET(container, n, throttled_ns) * 100 / all : 0;
+		if (share > rule_limit(r, LIMIT_quota_throttled) &&
+		    rule_grade(r, share) > SEVERITY_INFO)
+			quota_fired(r, n, share);
+	}
+	if (limited)
+		rule_clear(r, "%zu control group%s with a CPU quota", limited,
+			   limited == 1 ? "" : "s");
+	else if (!r->missing && !r->x->window_ns)
+		rule_unknown(r, "the time that quotas withheld",
+			     "record with this program: witty-profiler record");
+}
+
+/* CPUs that a process may use at once: its mask, and the quota of its container. */
+static double cpus_of(const struct facts *x, const struct process_fact *p)
+{
+	double n = p->mask_n ? p->mask_n : x->n_cpus;
+
+	if (p->container != NODE_NONE) {
+		const struct node *c = x->g->nodes.v[p->container];
+
+		if (HAS(container, c, cpu_limit_cores) && GET(container, c, cpu_limit_cores) > 0)
+			n = fmin(n, GET(container, c, cpu_limit_cores));
+	}
+	return n;
+}
+
+static bool is_throttled(const struct facts *x, const struct process_fact *p)
+{
+	const struct node *c = p->container == NODE_NONE ? NULL : x->g->nodes.v[p->container];
+
+	return c && HAS(container, c, throttled_ns) && GET(container, c, throttled_ns);
+}
+
+/* Threads of a process that want a CPU most of the time, those that wait longest for one first. */
+struct wanting {
+	VEC(const struct hot_thread *) v;
+	double runq_ns;
+};
+
+static int compare_runq(const void *a, const void *b)
+{
+	const struct hot_thread *x = *(const struct hot_thread *const *)a,
+				*y = *(const struct hot_thread *const *)b;
+
+	if (x->runq_ns != y->runq_ns)
+		return x->runq_ns > y->runq_ns ? -1 : 1;
+	return x->node < y->node ? -1 : 1;
+}
+
+static void find_wanting(const struct facts *x, const struct process_fact *p, struct wanting *ret)
+{
+	*ret = (struct wanting){0};
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct hot_thread *th = fact_thread(x, p, i);
+
+		if (facts_pct(x, (double)(th->run_ns + th->runq_ns)) < BUSY_PCT)
+			continue;
+		vec_push(&ret->v, th);
+		ret->runq_ns += (double)th->runq_ns;
+	}
+	if (ret->v.n)
+		qsort(ret->v.v, ret->v.n, sizeof(*ret->v.v), compare_runq);
+}
+
+static void too_many_fired(struct rule_run *r, struct process_fact *p, const struct wanting *w,
+			   double cpus)
+{
+	double share = facts_pct(r->x, w->runq_ns) / (double)w->v.n;
+	const char *name = rule_name(r, p->node);
+	struct finding *fi = rule_fire(r, rule_grade(r, share), 90, p->node);
+
+	p->claimed = true;
+	vec_for(&w->v, th) finding_subject(fi, (*th)->node);
+	finding_lost(fi, w->runq_ns, "time that its busy threads were runnable without a CPU");
+	finding_value(r, fi, p->node, "busy threads for each CPU that it may use",
+		      (double)w->v.n / cpus, RATIO, LIMIT_threads_per_cpu);
+	finding_value(r, fi, p->node, "share of their time without a CPU", share, PERCENT,
+		      LIMIT_COUNT);
+	fi->title = rule_text(r, "%s runs %zu busy threads on %.2g CPU%s", name, w->v.n, cpus,
+			      cpus > 1 ? "s" : "");
+	fi->why = rule_text(
+	    r,
+	    "%zu of its threads want a CPU most of the time; it may use %.2g (%s), so each stood "
+	    "runnable without one for %.0f %% of the window.",
+	    w->v.n, cpus, p->allowed ? p->allowed : "all of the host", share);
+	finding_advice(
+	    fi,
+	    rule_text(r,
+		      "Run as many busy threads as there are CPUs: OMP_NUM_THREADS=%.0f "
+		      "(MKL_NUM_THREADS, "
+		      "OPENBLAS_NUM_THREADS), torch.set_num_threads(%.0f), fewer loader workers.",
+		      fmax(1, floor(cpus)), fmax(1, floor(cpus))));
+	finding_advice(fi, "Let waiting threads sleep rather than spin: OMP_WAIT_POLICY=passive, "
+			   "GOMP_SPINCOUNT=0, "
+			   "KMP_BLOCKTIME=0.");
+	finding_command(fi, rule_text(r, "OMP_NUM_THREADS=%.0f OMP_WAIT_POLICY=passive COMMAND",
+				      fmax(1, floor(cpus))));
+	fi->expectation = "Fewer threads do the same work with fewer switches; where threads only "
+			  "spin, much is gained, "
+			  "where all of them compute, the CPUs remain the limit.";
+}
+
+static void check_too_many_threads(struct rule_run *r)
+{
+	size_t looked = 0;
+
+	if (!rule_has_run_queues(r))
+		return;
+	vec_for(&r->x->processes, p)
+	{
+		double cpus = cpus_of(r->x, p);
+		struct wanting w;
+
+		if (p->kernel || (p->claimed && !is_throttled(r->x, p)) ||
+		    p->busy_threads <= cpus || cpus <= 0)
+			continue;
+		find_wanting(r->x, p, &w);
+		looked++;
+		if ((double)w.v.n > cpus * rule_limit(r, LIMIT_threads_per_cpu) &&
+		    rule_grade(r, facts_pct(r->x, w.runq_ns) / (double)w.v.n) > SEVERITY_INFO)
+			too_many_fired(r, p, &w, cpus);
+		vec_done(&w.v);
+	}
+	if (!r->x->n_cpus)
+		rule_unknown(r, "the number of CPUs", "record with this program");
+	else
+		rule_clear(r, "%zu process%s that want more CPUs than they may use", looked,
+			   looked == 1 ? "" : "es");
+}
+
+/* --- neighbours --- */
+
+static void check_cpu_wait(struct rule_run *r)
+{
+	size_t threads = 0;
+
+	if (!rule_has_run_queues(r))
+		return;
+	vec_for(&r->x->processes, p)
+	{
+		const struct hot_thread *worst = NULL;
+		const struct hot_rival *rival = NULL;
+		double lost = 0, wanted = 0;
+		struct finding *fi;
+		size_t n = 0;
+
+		for (uint32_t i = 0; !p->kernel && !p->claimed && i < p->n; i++) {
+			const struct hot_thread *th = fact_thread(r->x, p, i);
+
+			threads++;
+			if (facts_pct(r->x, (double)th->runq_ns) < rule_limit(r, LIMIT_hot_runq))
+				continue;
+			n++;
+			lost += (double)th->runq_ns;
+			wanted += (double)(th->runq_ns + th->run_ns);
+			if (!worst || th->runq_ns > worst->runq_ns)
+				worst = th;
+		}
+		if (!n || rule_grade(r, lost * 100 / wanted) == SEVERITY_INFO)
+			continue;
+		vec_for(&worst->rivals, v) if (!rival && fact_process(r->x, v->node) != p) rival =
+		    v;
+		fi = rule_fire(r, rule_grade(r, facts_pct(r->x, lost) / (double)n), rival ? 80 : 70,
+			       p->node);
+		finding_subject(fi, worst->node);
+		for (uint32_t i = 0; i < p->n; i++)
+			if (facts_pct(r->x, (double)fact_thread(r->x, p, i)->runq_ns) >=
+			    rule_limit(r, LIMIT_hot_runq))
+				finding_subject(fi, fact_thread(r->x, p, i)->node);
+		if (rival)
+			finding_subject(fi, rival->node);
+		finding_lost(fi, lost, "time that its threads were runnable without a CPU");
+		finding_value(r, fi, worst->node, "share of the window runnable without a CPU",
+			      facts_pct(r->x, (double)worst->runq_ns), PERCENT, LIMIT_hot_runq);
+		fi->title =
+		    rule_text(r, "%s waits for a CPU for %.0f %% of the window",
+			      rule_name(r, worst->node), facts_pct(r->x, (double)worst->runq_ns));
+		fi->why = rule_text(
+		    r,
+		    "%zu thread%s of %s had no CPU for %s though runnable, and ran for %s.%s%s%s%s",
+		    n, n == 1 ? "" : "s", rule_name(r, p->node), rule_ns(r, lost),
+		    rule_ns(r, wanted - lost), rival ? " On its CPUs ran " : "",
+		    rival ? rule_name(r, rival->node) : "", rival ? " for " : "",
+		    rival ? rule_text(r, "%s.", rule_ns(r, (double)rival->run_ns)) : "");
+		finding_advice(
+		    fi,
+		    rival ? rule_text(
+				r,
+				"Give it CPUs that %s does not use, or lower the other's priority.",
+				rule_name(r, rival->node))
+			  : "Run fewer busy threads, or give it more CPUs.");
+		if (rival && fact_process(r->x, rival->node))
+			finding_command(
+			    fi,
+			    rule_text(r, "renice -n 10 -p %llu",
+				      (unsigned long long)GET(
+					  process,
+					  r->x->g->nodes.v[fact_process(r->x, rival->node)->node],
+					  pid)));
+		fi->expectation = "At most the time lost; what the neighbour loses is not counted.";
+	}
+	rule_clear(r, "run-queue time of %zu threads", threads);
+}
+
+static void check_demand(struct rule_run *r)
+{
+	double demand;
+	struct finding *fi;
+	double runq = 0, run = 0;
+
+	if (!rule_has_run_queues(r))
+		return;
+	demand = r->x->hot->demand_pct;
+	if (!hot_has(demand))
+		return rule_unknown(r, "the number of CPUs", "record with this program");
+	vec_for(&r->x->hot->threads, th)
+	{
+		runq += (double)th->runq_ns;
+		run += (double)th->run_ns;
+	}
+	if (demand > rule_limit(r, LIMIT_cpu_demand) &&
+	    rule_grade(r, runq * 100 / (run + runq)) > SEVERITY_INFO) {
+		fi = rule_fire(r, rule_grade(r, runq * 100 / (run + runq)), 80, r->x->host);
+		for (size_t i = 0; i < r->x->hot->threads.n && fi->subjects.n < 5; i++)
+			if (facts_pct(r->x, (double)r->x->hot->threads.v[i].runq_ns) > 5)
+				finding_subject(fi, r->x->hot->threads.v[i].node);
+		finding_lost(fi, runq, "run-queue time of all threads");
+		finding_value(r, fi, r->x->host, "CPU time wanted, of all CPUs", demand, PERCENT,
+			      LIMIT_cpu_demand);
+		fi->title = rule_text(r, "The host's threads want %.0f %% of its %u CPUs", demand,
+				      r->x->n_cpus);
+		fi->why = rule_text(r, "They ran for %s and stood runnable for %s.",
+				    rule_ns(r, run), rule_ns(r, runq));
+		finding_advice(fi, "Run less at once, or on more CPUs; keep latency-critical "
+				   "processes on CPUs of their own.");
+		fi->expectation = "Work done stays the same; what is left gets its CPU sooner.";
+	}
+	rule_clear(r, "%.0f %% of all CPUs wanted", demand);
+}
+
+const struct rule rules_cpu[] = {
+    {.id = "cpu-quota",
+     .layer = LAYER_COMPUTE,
+     .title = "A CPU quota holds threads back",
+     .fires = "a control group was throttled for more than `quota.throttled` of the CPU time that "
+	      "it wanted "
+	      "(throttled / (throttled + used)).",
+     .graded = "share of time lost: throttled of wanted CPU time.",
+     .needs = "container.throttled_ns and cpu_ns, of the cgroup file system.",
+     .advice =
+	 "raise the quota or replace it by a cpuset; run no more busy threads than it is worth.",
+     RULE_LIMITS(LIMIT_quota_throttled),
+     .family = "cpu",
+     .check = check_quota},
+    {.id = "too-many-threads",
+     .layer = LAYER_COMPUTE,
+     .title = "More busy threads than CPUs",
+     .fires = "a process has more than `threads.per-cpu` times as many threads that want a CPU at "
+	      "least half of the "
+	      "window as CPUs that its mask and quota allow.",
+     .graded = "share of time lost: run-queue time of those threads.",
+     .needs = "thread.run_ns and runq_ns (probe sched); CPUs allowed.",
+     .advice = "OMP_NUM_THREADS and its like; passive waiting.",
+     RULE_LIMITS(LIMIT_threads_per_cpu),
+     .family = "cpu",
+     .check = check_too_many_threads},
+    {.id = "cpu-wait",
+     .layer = LAYER_COMPUTE,
+     .title = "Threads wait for a free CPU",
+     .fires =
+	 "threads of a process were runnable without a CPU for more than `hot.runq` of the window.",
+     .graded = "share of time lost: mean run-queue time of those threads, of the window.",
+     .needs = "thread.runq_ns (probe sched).",
+     .advice = "CPUs that the neighbour does not use, or a lower priority for it.",
+     RULE_LIMITS(LIMIT_hot_runq),
+     .family = "cpu",
+     .check = check_cpu_wait},
+    {.id = "cpu-oversubscribed",
+     .layer = LAYER_COMPUTE,
+     .title = "The host's threads want more CPUs than it has",
+     .fires = "running and runnable time of all threads is more than `cpu.demand` of all CPUs.",
+     .graded = "share of time lost: run-queue time of the wanted CPU time.",
+     .needs = "thread.run_ns and runq_ns (probe sched), number of CPUs.",
+     .advice = "run less at once, or on more CPUs.",
+     RULE_LIMITS(LIMIT_cpu_demand),
+     .check = check_demand},
+    {0}};

@@ -1,0 +1,80 @@
+/* Data plane: loaders that are too slow or hand over too little at a time. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "rule_parts.h"
+
+static double per_s(const struct facts *x, uint64_t n)
+{
+	return x->window_ns ? (double)n * 1e9 / (double)x->window_ns : 0;
+}
+
+static void check_messages(struct rule_run *r)
+{
+	const struct topology *t = r->x->s->t;
+	size_t known = 0;
+
+	if (t)
+		vec_for(&t->links, l)
+		{
+			const struct topo_actor *from = &t->actors.v[l->from];
+			double mean, share;
+			struct finding *fi;
+
+			if (!l->messages || !l->measured || from->kind != ACTOR_PROCESS ||
+			    t->actors.v[l->to].kind != ACTOR_PROCESS)
+				continue;
+			known++;
+			mean = (double)l->bytes / (double)l->messages;
+			share = facts_pct(r->x, (double)l->waited_ns);
+			if (mean > rule_limit(r, LIMIT_loader_message) ||
+			    per_s(r->x, l->messages) < rule_limit(r, LIMIT_loader_calls))
+				continue;
+			/* Who only waits for requests has small messages too; here the receiver
+			 * waits for data. */
+			fi = rule_fire(r,
+				       rule_grade(r, share) > SEVERITY_NOTICE ? rule_grade(r, share)
+									      : SEVERITY_NOTICE,
+				       75, from->node);
+			finding_subject(fi, from->node);
+			finding_subject(fi, t->actors.v[l->to].node);
+			finding_lost(fi, (double)l->waited_ns,
+				     "time that threads of the receiver were blocked until the "
+				     "sender woke them");
+			finding_value(r, fi, from->node, "mean size of a message", mean, BYTES,
+				      LIMIT_loader_message);
+			finding_value(r, fi, from->node, "messages a second",
+				      per_s(r->x, l->messages), COUNT_S, LIMIT_loader_calls);
+			fi->title = rule_text(
+			    r, "%s hands over %.0f bytes at a time to %s, %s times a second",
+			    from->label, mean, t->actors.v[l->to].label,
+			    rule_count(r, per_s(r->x, l->messages)));
+			fi->why = rule_text(r,
+					    "By %s; the receiver waited for %s in all. Each "
+					    "message costs two calls, and often two switches.",
+					    l->kind, rule_ns(r, (double)l->waited_ns));
+			finding_advice(fi, "Hand over whole batches: larger writes, a larger batch "
+					   "or chunk size, shared memory for the data and "
+					   "messages for its place only.");
+			fi->expectation =
+			    "The cost of calls and switches, about a microsecond or two each.";
+		}
+	if (known)
+		rule_clear(r, "messages of %zu links", known);
+	else
+		rule_unknown(r, "numbers and sizes of messages",
+			     "record as root with probes 'sock' and 'ipc'");
+}
+
+const struct rule rules_data[] = {{.id = "small-messages",
+				   .layer = LAYER_DATA,
+				   .title = "Data is handed over in very small parts",
+				   .fires = "one process gives another at least `loader.calls` "
+					    "messages of at most `loader.message` on average.",
+				   .graded = "share of time lost: time that the receiver was "
+					     "blocked until the sender woke it; at least a notice.",
+				   .needs = "flows with bytes and messages (probes sock, ipc).",
+				   .advice = "larger batches, shared memory.",
+				   RULE_LIMITS(LIMIT_loader_message, LIMIT_loader_calls),
+				   .check = check_messages},
+				  {0}};

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "finding.h"
+#include "json.h"
+#include "strbuf.h"
+#include "study.h"
+
+/** What of the findings is wanted. */
+struct findings_view {
+	enum severity least; /**< findings below it are left out */
+	uint64_t limit;      /**< findings at most; 0: all */
+	bool brief;          /**< as a section of a report: without the rules that are clear */
+	const char *file;    /**< for the commands that show more; NULL: leave those out */
+};
+
+/** For people, as plain text or as Markdown: findings, and what became of each rule. */
+void render_findings_text(const struct study *s, const struct findings *f,
+			  const struct findings_view *v, bool md, struct strbuf *b);
+
+/** Stable: docs/json.md. One object. */
+void render_findings_json(const struct study *s, const struct findings *f,
+			  const struct findings_view *v, struct json_writer *w);
+
+/** Its members, into the object at hand. */
+void render_findings_members(const struct study *s, const struct findings *f,
+			     const struct findings_view *v, struct json_writer *w);
+
+/** The report of the whole analysis as Markdown, in the sections of docs/bottlenecks.md. */
+void render_findings_report(const struct study *s, const struct findings *f,
+			    const struct findings_view *v, struct strbuf *b);
