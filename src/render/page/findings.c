@@ -53,7 +53,11 @@ static void write_finding(struct page *p, const struct finding *f, struct json_w
 	write_values(f, w);
 	key_texts(w, "advice", f->advice.v, f->advice.n);
 	key_texts(w, "commands", f->commands.v, f->commands.n);
-	key_texts(w, "also", f->also.v, f->also.n);
+	json_write_key(w, "also");
+	json_write_array(w);
+	vec_for(&f->also, part)
+		json_write_str(w, part->title);
+	json_write_array_end(w);
 	if (f->expectation)
 		json_key_str(w, "expectation", f->expectation);
 	json_write_object_end(w);
