@@ -120,8 +120,8 @@ struct waits *waits_new(void);
 void waits_free(struct waits *w);
 void collect_flows(struct collect *c, struct graph *g);
 int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e);
-/** Learn of all sockets that are open now, and who holds them. */
-int collect_open_sockets(struct collect *c, struct err *e);
+/** Learn of all sockets that are open now, who holds them, and who accepts connections. */
+int collect_open_sockets(struct collect *c, struct graph *g, struct err *e);
 int collect_ipc(struct collect *c, struct graph *g, struct err *e);
 void collect_ipc_describe(struct collect *c, struct graph *g);
 /** Add the processes that it holds the numbers of to @p used. */

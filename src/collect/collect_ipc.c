@@ -256,7 +256,7 @@ static int sample(struct sampling *x, struct err *e)
 		/* Whoever only splices out of a socket may be gone at the next look. */
 		if (s->key.kind == IPC_SOCKET && !looked && !flows_socket(x->c->flows, s->key.id)) {
 			looked = true;
-			rc = collect_open_sockets(x->c, e);
+			rc = collect_open_sockets(x->c, x->g, e);
 		}
 		if (rc)
 			return rc;

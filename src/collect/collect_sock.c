@@ -95,19 +95,65 @@ static int on_sample(void *ctx, const struct sock_sample *s)
 	return 0;
 }
 
+/* As /proc/net/unix shows it: "@" for the NUL that an abstract name starts with, and for any within. */
+static void name_unix(struct graph *g, struct node *n, const struct proc_file *file)
+{
+	char text[PROC_PATH_BYTES + 2];
+	size_t at = 0;
+
+	if (!file->name_bytes)
+		return;
+	if (file->sock.flags & SOCK_ABSTRACT)
+		text[at++] = '@';
+	for (uint32_t i = 0; i < file->name_bytes; i++)
+		text[at++] = file->name[i] ? file->name[i] : '@';
+	text[at] = '\0';
+	SET(unix_socket, n, path, graph_str(g, text));
+}
+
+/* Who accepts connections belongs to the picture before anybody connects. */
+static void open_socket(struct sampling *x, uint32_t proc, const struct proc_file *file)
+{
+	bool listening = file->sock.flags & SOCK_LISTENING;
+	const struct sock_facts *s = &file->sock;
+	uint32_t end, owner;
+	struct node *n;
+
+	if (!x->c->procs.v.v[proc].selected ||
+	    (!listening && (s->family != AF_UNIX || !flows_knows(x->c->flows, s))))
+		return;
+	end = endpoint_node(x->g, s, false, false);
+	n = x->g->nodes.v[end];
+	if (n->type == &unix_socket_type)
+		name_unix(x->g, n, file);
+	if (!listening)
+		return;
+	if (n->type == &unix_socket_type)
+		SET(unix_socket, n, listening, true);
+	else
+		SET(socket, n, listening, true);
+	owner = procs_thread(&x->c->procs, x->g, proc, file->tgid, file->leader_start_ns, NULL)->index;
+	graph_link(x->g, &own_type, owner, end);
+	graph_link(x->g, &belong_type, end, owner);
+}
+
 static int on_file(void *ctx, const struct proc_file *file)
 {
-	struct collect *c = ctx;
+	struct sampling *x = ctx;
+	uint32_t proc;
 
-	if (file->kind == PROC_FILE_SOCKET && file->sock.proto != SOCK_PROTO_OTHER)
-		flows_add_holder(c->flows, procs_get(&c->procs, file->tgid, file->leader_start_ns),
-				 &file->sock);
+	if (file->kind != PROC_FILE_SOCKET || file->sock.proto == SOCK_PROTO_OTHER)
+		return 0;
+	proc = procs_get(&x->c->procs, file->tgid, file->leader_start_ns);
+	flows_add_holder(x->c->flows, proc, &file->sock);
+	open_socket(x, proc, file);
 	return 0;
 }
 
-int collect_open_sockets(struct collect *c, struct err *e)
+int collect_open_sockets(struct collect *c, struct graph *g, struct err *e)
 {
-	int rc = c->proc_probe ? proc_probe_files(c->proc_probe, PROC_FILES_SOCKETS, on_file, c, e)
+	struct sampling x = {c, g, realtime_offset_ns()};
+	int rc = c->proc_probe ? proc_probe_files(c->proc_probe, PROC_FILES_SOCKETS, on_file, &x, e)
 			       : 0;
 
 	return rc == -ENOTSUP ? 0 : rc;
@@ -132,7 +178,7 @@ int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e
 		return 0;
 	if (!c->ticks || last || c->sweeping || flows_want_holders(c->flows)) {
 		flows_look(c->flows);
-		rc = collect_open_sockets(c, e);
+		rc = collect_open_sockets(c, g, e);
 	}
 	rc = rc ?: sock_probe_read(c->sock_probe, on_sample, &x, e);
 	rc = rc ?: sock_probe_events(c->sock_probe, on_tcp_event, &x, e);

@@ -14,6 +14,7 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -507,6 +508,25 @@ class Record(Case):
             ids = {x["id"] for x in own}
             flows = json.loads(self.done("show", self.out, "flows", "--limit", "0", "--format", "json").stdout)
             self.assertEqual([f for f in flows if {f["source"]["id"], f["target"]["id"]} & ids], [], option)
+
+    def test_listeners(self):
+        """Who accepts connections is told though nobody connects."""
+        tcp, path, abstract = socket.socket(), socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+        for s, address in ((tcp, ("127.0.0.1", 0)), (path, self.path("sock")), (abstract, "\0" + self.path("name"))):
+            self.addCleanup(s.close)
+            s.bind(address)
+            s.listen()
+        self.done("record", "-d", "1", "-p", str(os.getpid()), "-o", self.out)
+        seen = {}
+        for kind in ("socket", "unix_socket"):
+            rows = self.done("show", self.out, "entities", "--type", kind, "--limit", "0", "--format", "json").stdout
+            seen.update({x["id"]: x for x in json.loads(rows) if x["listening"]})
+        own = json.loads(self.done("show", self.out, "edges", "--type", "own", "--limit", "0", "--format", "json").stdout)
+        mine = [seen[x["target"]] for x in own if x["source"] == f"thread:{os.getpid()}" and x["target"] in seen]
+        self.assertIn(("127.0.0.1", tcp.getsockname()[1]), [(x.get("socket_addr"), x.get("socket_port")) for x in mine])
+        names = [x.get("path") for x in mine]
+        self.assertIn(self.path("sock"), names)
+        self.assertIn("@" + self.path("name"), names)
 
     def wait_for_intervals(self, n):
         """Until another process can read that many; a slow machine may take its time."""
