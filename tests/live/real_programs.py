@@ -353,10 +353,12 @@ def postgres(b):
 
 PROGRAMS = {"redis": redis, "nginx": nginx, "iperf3": iperf3, "postgres": postgres}
 
+TITLE = FORM.format("program: number", "reported", "recorded", "error", "")
 
-def run_all(bench, cases, wanted):
+
+def run_all(bench, cases, wanted, title=TITLE):
     """Run those of the cases that are wanted. @return the exit status: a program that is not there is a failure"""
-    print(FORM.format("program: number", "reported", "recorded", "error", ""))
+    print(title)
     try:
         for name in wanted or list(cases):
             try:
@@ -370,7 +372,7 @@ def run_all(bench, cases, wanted):
     finally:
         bench.done()
     if bench.bad:
-        print(f"FAILED: {bench.bad} numbers are off")
+        print(f"FAILED: {bench.bad} lines are off")
     return 1 if bench.bad else 0
 
 

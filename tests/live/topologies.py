@@ -1,6 +1,6 @@
 """Record real programs and compare what `topology` draws of them with what people draw who know them.
 
-usage: topologies.py WITTY [others|redis|nginx|postgres|make|mpi|ddp]...
+usage: topologies.py WITTY [others|redis|nginx|gunicorn|postgres|make|mpi|ddp]...
 
 A drawing has a line for each role and program, one for each kind of path between two of them (both
 directions together, little chatter left out), and the pattern of each group of ranks. Databases, web
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from real_programs import Bench, Missing, Postgres, free_port, need, wait_port
+from real_programs import Bench, Missing, Postgres, free_port, need, run_all, wait_port
 
 RECORD_SECONDS = 2
 CHATTER_BYTES = 2048
@@ -34,6 +34,11 @@ DRAWINGS = {
         server python3
         client wrk -- web server nginx by tcp
         server python3 -- web server nginx by unix
+    """,
+    "gunicorn": """
+        client wrk
+        web server gunicorn
+        client wrk -- web server gunicorn by tcp
     """,
     "postgres": """
         client pgbench
@@ -107,6 +112,19 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     request_queue_size = 128
 
 Server(sys.argv[1], Page).serve_forever()
+"""
+# A model that is served: each worker loads its own, and answers with what it says.
+MODEL = """
+import torch
+
+torch.set_num_threads(1)
+net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 16))
+
+def app(environ, start_response):
+    with torch.no_grad():
+        body = repr(net(torch.ones(1, 64)).tolist()).encode()
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
+    return [body]
 """
 RING = r"""
 #include <mpi.h>
@@ -246,6 +264,20 @@ def nginx(b):
         b.stop(x)
 
 
+def gunicorn(b):
+    server, wrk = need("gunicorn"), need("wrk")
+    port, folder = free_port(), f"{b.dir}/model"
+    os.mkdir(folder)
+    write(f"{folder}/model.py", MODEL)
+    p = b.start([server, "--workers", "3", "--bind", f"127.0.0.1:{port}", "model:app"], cwd=folder)
+    wait_port(port, p)
+    load = b.start([wrk, "-t", "1", "-c", "6", "-d", "60s", f"http://127.0.0.1:{port}/"])
+    time.sleep(4)
+    compare(b, "gunicorn", draw(analyse(b, [p.pid, load.pid]), [p.pid, load.pid]))
+    b.stop(load)
+    b.stop(p)
+
+
 def postgres(b):
     pg = Postgres(b)
     load = b.start([pg.pgbench, "-h", "127.0.0.1", "-p", str(pg.port), "-U", "postgres", "-n", "-c", "4", "-T",
@@ -324,6 +356,13 @@ OTHERS = {
     "many shells": "while :; do for i in 1 2 3 4 5; do (echo $i; ls /usr/bin | wc -l) | cat; done; done",
     "git": "git init -q r; cd r; head -c 3000000 /dev/urandom >f; git add f;"
            "git -c user.name=a -c user.email=b commit -qm a; while :; do git clone -q . ../c; rm -rf ../c; done",
+    "four writers of a database": "sqlite3 d 'create table t(x)'; seq 4 | xargs -P 4 -I @ sh -c 'while :; do"
+                                  " sqlite3 -cmd \".timeout 5000\" d \"insert into t values(@)\"; done'",
+    "disk benchmark": "exec fio --name=f --rw=randrw --bs=4k --size=8m --numjobs=4 --time_based --runtime=60",
+    "messages": "while :; do hackbench -g 2 -l 2000; done",
+    "web application": "printf 'def app(e, s):\n s(\"200 OK\", [])\n return [b\"x\" * 5000]\n' >hello.py;"
+                       "gunicorn --workers 4 --bind 127.0.0.1:{port} hello:app & sleep 2;"
+                       "wrk -t 1 -c 8 -d 60s http://127.0.0.1:{port}/",
     "ssh-like relay": "mkfifo a b; cat a >b & cat b >a & head -c 1000 /dev/zero >a; sleep 60",
 }
 # A pool of workers around its master is one: that is what it is.
@@ -363,27 +402,8 @@ def others(b):
             b.stop(p)
 
 
-PROGRAMS = {"others": others, "redis": redis, "nginx": nginx, "postgres": postgres, "make": make, "mpi": mpi, "ddp": ddp}
-
-
-def main():
-    b = Bench(sys.argv[1])
-    ran = 0
-    try:
-        for name in sys.argv[2:] or list(PROGRAMS):
-            try:
-                PROGRAMS[name](b)
-                ran += 1
-            except Missing as e:
-                print(f"SKIP: {name}: '{e}' is not installed")
-            except (RuntimeError, subprocess.SubprocessError, OSError) as e:
-                print(f"OFF: {name}: {e}")
-                b.bad += 1
-    finally:
-        b.done()
-    print(f"| {ran} programs drawn, {b.bad} wrongly")
-    return 1 if b.bad else 0 if ran else 77
+PROGRAMS = {"others": others, "redis": redis, "nginx": nginx, "gunicorn": gunicorn, "postgres": postgres, "make": make, "mpi": mpi, "ddp": ddp}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_all(Bench(sys.argv[1]), PROGRAMS, sys.argv[2:], title="program: its drawing"))

@@ -342,7 +342,9 @@ static void find_replicas(struct topology *t)
 
 		for (end = i + 1; end < n && !compare_jobs(t, first, &t->groups.v[order[end]]);)
 			end++;
-		if (end - i < 2 || first->launcher == TOPO_NONE || first->shape.shape == SHAPE_NONE)
+		/* Groups of which nothing is known are not known to be equal. */
+		if (end - i < 2 || first->launcher == TOPO_NONE || first->shape.shape == SHAPE_NONE ||
+		    first->shape.shape == SHAPE_UNKNOWN)
 			continue;
 		for (size_t k = i; k < end; k++)
 			add_replica(t, &t->groups.v[order[k]], end - i);
