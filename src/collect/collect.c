@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,17 +39,51 @@ uint64_t realtime_offset_ns(void)
 	return now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME);
 }
 
-static int failed(struct collect *c, const char *source, struct err *e)
+/* The probes, in the order in which they are opened, and what there is without each. */
+#define PROBE(name)                                                                                \
+	static int open_##name(struct collect *c, struct err *e)                                   \
+	{                                                                                          \
+		return name##_probe_open(&c->name##_probe, &c->o.probe, e);                        \
+	}                                                                                          \
+	static bool health_of_##name(const struct collect *c, struct probe_health *ret)            \
+	{                                                                                          \
+		if (c->name##_probe)                                                               \
+			name##_probe_health(c->name##_probe, ret);                                 \
+		return c->name##_probe;                                                            \
+	}
+
+PROBE(proc)
+PROBE(sched)
+PROBE(sock)
+PROBE(ipc)
+PROBE(block)
+
+static const struct probe_source {
+	const char *source, *instead;
+	int (*open)(struct collect *c, struct err *e);
+	bool (*health)(const struct collect *c, struct probe_health *ret); /* false: not open */
+} probes[] = {
+	{"probe proc", "processes by reading /proc: those that live between two looks are not seen",
+	 open_proc, health_of_proc},
+	{"probe sched", "CPU time by clock ticks of /proc; no run-queue delay, no migrations", open_sched,
+	 health_of_sched},
+	{"probe sock", "no socket traffic and no flows", open_sock, health_of_sock},
+	{"probe ipc", "nothing about pipes, queues, files and copies of memory", open_ipc, health_of_ipc},
+	{"probe block", "disks by /proc/diskstats: no times of single requests, no processes", open_block,
+	 health_of_block},
+};
+
+/* A source that fails is left out, unless all are wanted. */
+static int without(struct collect *c, const struct probe_source *p, struct err *e)
 {
-	struct open_failure *f;
+	char why[600];
 
 	if (c->o.require_ebpf) {
-		err_ctx(e, "%s", source);
+		err_ctx(e, "%s", p->source);
 		return err_hint(e, "leave out --require ebpf to record what works without it");
 	}
-	f = vec_add(&c->failures);
-	f->source = source;
-	snprintf(f->why, sizeof(f->why), "%.390s", e->msg);
+	snprintf(why, sizeof(why), "%.390s; instead: %s", e->msg, p->instead);
+	vec_push(&c->troubles, ((struct trouble){.source = p->source, .why = mem_strdup(why)}));
 	return 0;
 }
 
@@ -56,25 +91,30 @@ static int open_probes(struct collect *c, struct err *e)
 {
 	int rc = 0;
 
-	if (c->o.no_ebpf) {
-		err_msg(e, -ENOTSUP, "switched off by --no-ebpf");
-		rc = failed(c, "probe proc", e);
-		rc = rc ?: failed(c, "probe sched", e);
-		rc = rc ?: failed(c, "probe sock", e);
-		rc = rc ?: failed(c, "probe ipc", e);
-		return rc ?: failed(c, "probe block", e);
+	for (size_t i = 0; !rc && i < sizeof(probes) / sizeof(probes[0]); i++) {
+		if (c->o.no_ebpf)
+			err_msg(e, -ENOTSUP, "switched off by --no-ebpf");
+		else if (probes[i].open(c, e) >= 0)
+			continue;
+		rc = without(c, &probes[i], e);
 	}
-	if (proc_probe_open(&c->proc_probe, &c->o.probe, e) < 0)
-		rc = failed(c, "probe proc", e);
-	if (!rc && sched_probe_open(&c->sched_probe, &c->o.probe, e) < 0)
-		rc = failed(c, "probe sched", e);
-	if (!rc && sock_probe_open(&c->sock_probe, &c->o.probe, e) < 0)
-		rc = failed(c, "probe sock", e);
-	if (!rc && ipc_probe_open(&c->ipc_probe, &c->o.probe, e) < 0)
-		rc = failed(c, "probe ipc", e);
-	if (!rc && block_probe_open(&c->block_probe, &c->o.probe, e) < 0)
-		rc = failed(c, "probe block", e);
 	return rc;
+}
+
+/* One source could not be read this time: the others go on, and what it had to say counts as lost. */
+static void read_failed(struct collect *c, const char *source, const struct err *e)
+{
+	struct trouble *t = NULL;
+
+	vec_for(&c->troubles, it)
+		if (it->readings && !strcmp(it->source, source))
+			t = it;
+	if (!t) {
+		t = vec_add(&c->troubles);
+		t->source = source;
+		t->why = mem_strdup(e->msg);
+	}
+	t->readings++;
 }
 
 int collect_open(struct collect *c, const struct collect_options *o, struct err *e)
@@ -117,34 +157,85 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	return rc;
 }
 
-int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e)
+static int sample_procs(struct collect *c, struct graph *g, bool last, struct err *e)
 {
-	int rc = 0;
+	(void)g;
+	return c->ticks ? collect_procs(c, last, e) : 0;
+}
+
+static int sample_rings(struct collect *c, struct graph *g, bool last, struct err *e)
+{
+	int rc = collect_rings(c, last, e);
+
+	(void)g;
+	/* The next ones are the first to need what is known of their processes. */
+	collect_procs_details(c);
+	return rc;
+}
+
+static int sample_threads(struct collect *c, struct graph *g, bool last, struct err *e)
+{
+	if (c->sched_probe)
+		return collect_threads(c, g, last, e);
+	collect_threads_proc(c, g);
+	return 0;
+}
+
+static int sample_ipc(struct collect *c, struct graph *g, bool last, struct err *e)
+{
+	(void)last;
+	return collect_ipc(c, g, e);
+}
+
+static int sample_waits(struct collect *c, struct graph *g, bool last, struct err *e)
+{
+	(void)last;
+	(void)e;
+	return c->sched_probe ? collect_waits(c, g) : 0;
+}
+
+static int sample_blocks(struct collect *c, struct graph *g, bool last, struct err *e)
+{
+	(void)last;
+	return collect_blocks(c, g, e);
+}
+
+/* In this order: who acted is known before what was done. */
+static const struct part {
+	const char *source;
+	int (*sample)(struct collect *c, struct graph *g, bool last, struct err *e);
+} parts[] = {
+	{"collector proc", sample_procs},   {"collector io_uring", sample_rings},
+	{"collector sched", sample_threads}, {"collector sock", collect_sockets},
+	{"collector ipc", sample_ipc},	     {"collector wait", sample_waits},
+	{"collector block", sample_blocks},
+};
+
+void collect_sample(struct collect *c, struct graph *g, bool last)
+{
+	struct err e;
 
 	collect_host(c, g);
-	if (c->ticks)
-		rc = collect_procs(c, last, e);
-	rc = rc ?: collect_rings(c, last, e);
-	collect_procs_details(c);
-	rc = rc ?: (c->sched_probe ? collect_threads(c, g, last, e) : collect_threads_proc(c, g));
-	rc = rc ?: collect_sockets(c, g, last, e);
-	rc = rc ?: collect_ipc(c, g, e);
-	if (!rc && c->sched_probe)
-		rc = collect_waits(c, g);
-	if (!rc) {
-		collect_shm(c, g, last);
-		collect_numa(c, g, last);
-		collect_counters(c->counters, g, !c->ticks);
-		collect_containers(c, g);
-		collect_nics(c, g);
-		collect_rdma(c, g, last);
-		rc = collect_blocks(c, g, e);
-		collect_devices(c, g, last);
-		collect_flows(c, g);
-		collect_procs_emit(c, g);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		int rc;
+
+		err_clear(&e);
+		rc = parts[i].sample(c, g, last, &e);
+		if (rc && !e.code)
+			err_set(&e, rc, "read");
+		if (rc)
+			read_failed(c, parts[i].source, &e);
 	}
+	collect_shm(c, g, last);
+	collect_numa(c, g, last);
+	collect_counters(c->counters, g, !c->ticks);
+	collect_containers(c, g);
+	collect_nics(c, g);
+	collect_rdma(c, g, last);
+	collect_devices(c, g, last);
+	collect_flows(c, g);
+	collect_procs_emit(c, g);
 	c->ticks++;
-	return rc;
 }
 
 static void describe_probe(struct graph *g, const struct probe_health *h)
@@ -218,58 +309,36 @@ static uint64_t own_cpu_ns(void)
 	return now_ns(CLOCK_PROCESS_CPUTIME_ID) + workers_cpu_ns();
 }
 
+static void describe_troubles(struct collect *c, struct graph *g)
+{
+	vec_for(&c->troubles, t) {
+		char why[600];
+
+		if (!t->readings) {
+			graph_add_status(g, t->source, "off", "/proc", t->why);
+			continue;
+		}
+		snprintf(why, sizeof(why), "could not be read %llu times: %s",
+			 (unsigned long long)t->readings, t->why);
+		graph_add_status(g, t->source, "reduced", NULL, why);
+		graph_add_loss(g, t->source, "failed_readings", t->readings);
+	}
+}
+
 void collect_describe(struct collect *c, struct graph *g)
 {
-	static const struct {
-		const char *source, *instead;
-	} fallback[] = {
-		{"probe proc",
-		 "processes by reading /proc: those that live between two looks are not seen"},
-		{"probe sched",
-		 "CPU time by clock ticks of /proc; no run-queue delay, no migrations"},
-		{"probe sock", "no socket traffic and no flows"},
-		{"probe block",
-		 "disks by /proc/diskstats: no times of single requests, no processes"},
-		{"probe ipc", "nothing about pipes, queues, files and copies of memory"},
-	};
 	struct probe_health h;
 	uint64_t map_bytes = 0, cpu_ns;
 
-	vec_for(&c->failures, f)
-		for (size_t i = 0; i < sizeof(fallback) / sizeof(fallback[0]); i++)
-			if (!strcmp(fallback[i].source, f->source)) {
-				char why[600];
-
-				snprintf(why, sizeof(why), "%s; instead: %s", f->why,
-					 fallback[i].instead);
-				graph_add_status(g, f->source, "off", "/proc", why);
-			}
-	if (c->proc_probe) {
-		proc_probe_health(c->proc_probe, &h);
+	describe_troubles(c, g);
+	for (size_t i = 0; i < sizeof(probes) / sizeof(probes[0]); i++) {
+		if (!probes[i].health(c, &h))
+			continue;
 		describe_probe(g, &h);
 		map_bytes += h.map_bytes;
 	}
-	if (c->sched_probe) {
-		sched_probe_health(c->sched_probe, &h);
-		describe_probe(g, &h);
-		map_bytes += h.map_bytes;
-	}
-	if (c->sock_probe) {
-		sock_probe_health(c->sock_probe, &h);
-		describe_probe(g, &h);
-		map_bytes += h.map_bytes;
-	}
-	if (c->block_probe) {
-		block_probe_health(c->block_probe, &h);
-		describe_probe(g, &h);
-		map_bytes += h.map_bytes;
-	}
-	if (c->ipc_probe) {
-		ipc_probe_health(c->ipc_probe, &h);
-		describe_probe(g, &h);
-		map_bytes += h.map_bytes;
+	if (c->ipc_probe)
 		collect_ipc_describe(c, g);
-	}
 	collect_shm_describe(c, g);
 	collect_numa_describe(c, g);
 	collect_counters_describe(c->counters, g);
@@ -313,6 +382,8 @@ void collect_close(struct collect *c)
 	blocks_free(c->blocks);
 	procs_done(&c->procs);
 	collect_threads_proc_done(c);
-	vec_done(&c->failures);
+	vec_for(&c->troubles, t)
+		free(t->why);
+	vec_done(&c->troubles);
 	memset(c, 0, sizeof(*c));
 }

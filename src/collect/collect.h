@@ -65,7 +65,8 @@ struct collect {
 	struct placements *placements; /**< of collect_numa.c */
 	struct counters *counters;     /**< of collect_counters.c */
 	struct waits *waits; /**< of collect_wait.c */
-	VEC(struct open_failure { const char *source; char why[400]; }) failures;
+	/** Sources that did not open, or that could not be read. */
+	VEC(struct trouble { const char *source; char *why; uint64_t readings; /**< that failed, 0: did not open */ }) troubles;
 	uint64_t ticks; /**< samples so far */
 	struct slow_reader reader; /**< for files that wait for the lock of a memory map */
 	uint64_t unreadable;
@@ -80,11 +81,12 @@ struct collect {
 int collect_open(struct collect *c, const struct collect_options *o, struct err *e);
 
 /**
- * Put what happened since the last call into @p g.
+ * Put what happened since the last call into @p g. A source that cannot be read this time counts as a loss, and
+ * the others go on.
  *
  * @param last this is the end: look once more at what is read rarely
  */
-int collect_sample(struct collect *c, struct graph *g, bool last, struct err *e);
+void collect_sample(struct collect *c, struct graph *g, bool last);
 
 /** Status, losses and costs so far into @p g. */
 void collect_describe(struct collect *c, struct graph *g);
@@ -141,7 +143,7 @@ struct counters *counters_new(const struct machine *m);
 void counters_free(struct counters *s);
 struct placements *placements_new(bool exact, const struct machine *m);
 void placements_free(struct placements *p);
-int collect_threads_proc(struct collect *c, struct graph *g);
+void collect_threads_proc(struct collect *c, struct graph *g);
 void collect_threads_proc_done(struct collect *c);
 
 /** Nanoseconds to add to CLOCK_BOOTTIME to get the time since 1970. */

@@ -141,12 +141,11 @@ static void threads_of(struct collect *c, struct graph *g, uint32_t proc)
 		closedir(d);
 }
 
-int collect_threads_proc(struct collect *c, struct graph *g)
+void collect_threads_proc(struct collect *c, struct graph *g)
 {
 	if (!c->stats)
 		c->stats = mem_alloc(sizeof(*c->stats));
 	for (uint32_t i = 0; i < c->procs.v.n; i++)
 		if (c->procs.v.v[i].pid && !c->procs.v.v[i].end_ns && c->procs.v.v[i].selected)
 			threads_of(c, g, i);
-	return 0;
 }

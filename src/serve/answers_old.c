@@ -203,9 +203,6 @@ static void answer_status(struct server *s, const struct request *r, struct repl
 	json_write_object_end(&w);
 	json_key_u64(&w, "intervals", c.ticks);
 	json_key_u64(&w, "late_intervals", c.late_ticks);
-	json_key_u64(&w, "failed_intervals", c.failures);
-	json_write_key(&w, "last_failure");
-	json_write_str(&w, c.failure[0] ? c.failure : NULL);
 	json_write_object_end(&w);
 	close_envelope(&w);
 	snapshot_unref(snap);

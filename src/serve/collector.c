@@ -123,16 +123,12 @@ static void save(struct collector *c)
 static void tick(struct collector *c, uint64_t due_ns)
 {
 	uint64_t began = clock_mono_ns(), floor_ns, took;
-	struct err e;
-	int rc;
 
-	err_clear(&e);
-	rc = live_tick(c->live, &e);
+	live_tick(c->live);
 	pthread_mutex_lock(&c->lock);
 	floor_ns = c->floor_ns;
 	pthread_mutex_unlock(&c->lock);
-	if (rc >= 0)
-		publish(c, floor_ns);
+	publish(c, floor_ns);
 	took = clock_mono_ns() - began;
 	pthread_mutex_lock(&c->lock);
 	c->state.ticks++;
@@ -144,13 +140,7 @@ static void tick(struct collector *c, uint64_t due_ns)
 		c->state.late_ticks++;
 	c->state.intervals = history_intervals(live_history(c->live));
 	c->state.last_ns = clock_real_ns();
-	if (rc < 0) {
-		c->state.failures++;
-		snprintf(c->state.failure, sizeof(c->state.failure), "%.250s", e.msg);
-	}
 	pthread_mutex_unlock(&c->lock);
-	if (rc < 0)
-		log_debug(SERVE, "interval: %s", e.msg);
 	if (c->o.news)
 		c->o.news(c->o.ctx);
 }
@@ -186,9 +176,7 @@ static void *observe(void *ctx)
 		uint64_t now = clock_mono_ns();
 
 		if (resumed(c, &was_running)) {
-			struct err e;
-
-			live_tick(c->live, &e);
+			live_tick(c->live);
 			collector_clear(c);
 			due = clock_mono_ns() + c->o.interval_ns;
 			continue;

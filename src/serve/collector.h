@@ -25,14 +25,12 @@ struct collector_options {
 struct collector_state {
 	bool running;
 	uint64_t ticks;
-	uint64_t failures;   /**< ticks that failed; the last one's message is in @p failure */
 	uint64_t late_ticks; /**< begun later than a tenth of an interval after their time */
 	uint64_t tick_ns;    /**< what the last one took, the making of the snapshot included */
 	uint64_t longest_ns; /**< likewise, the longest so far */
 	uint64_t busy_ns;    /**< sum of all */
 	size_t intervals;    /**< kept for the flight recorder */
 	uint64_t last_ns;    /**< end of the last one, since 1970; 0: none yet */
-	char failure[256];
 };
 
 /** Open the sources in this thread, so that what fails is told at once. @param o copied */

@@ -218,15 +218,22 @@ static bool guesses_too_often(struct guard *g, const struct sockaddr *from, bool
 	return refuse;
 }
 
+static bool is_loopback4(const struct in_addr *in)
+{
+	return ntohl(in->s_addr) >> 24 == 127;
+}
+
+static bool is_loopback6(const struct in6_addr *in)
+{
+	return IN6_IS_ADDR_LOOPBACK(in) || (IN6_IS_ADDR_V4MAPPED(in) && in->s6_addr[12] == 127);
+}
+
 bool is_loopback(const struct sockaddr *a)
 {
 	if (a->sa_family == AF_INET)
-		return (ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24) == 127;
-	if (a->sa_family == AF_INET6) {
-		const struct in6_addr *in = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
-
-		return IN6_IS_ADDR_LOOPBACK(in) || (IN6_IS_ADDR_V4MAPPED(in) && in->s6_addr[12] == 127);
-	}
+		return is_loopback4(&((const struct sockaddr_in *)(const void *)a)->sin_addr);
+	if (a->sa_family == AF_INET6)
+		return is_loopback6(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
 	return a->sa_family == AF_UNIX;
 }
 
@@ -265,9 +272,9 @@ static bool host_is_ours(const struct guard *g, const char *host)
 	if (!host_name(host, name, sizeof(name)))
 		return false;
 	if (inet_pton(AF_INET, name, &v4.sin_addr) == 1)
-		return !g->loopback || is_loopback((const struct sockaddr *)&v4);
+		return !g->loopback || is_loopback4(&v4.sin_addr);
 	if (inet_pton(AF_INET6, name, &v6.sin6_addr) == 1)
-		return !g->loopback || is_loopback((const struct sockaddr *)&v6);
+		return !g->loopback || is_loopback6(&v6.sin6_addr);
 	if (!strcasecmp(name, "localhost") || (!g->loopback && !strcasecmp(name, g->own_name)))
 		return true;
 	vec_for(&g->hosts, h)

@@ -64,7 +64,7 @@ static int read_whole(struct json_reader *r, const struct mcp_param *p, int toke
 static int read_wholes(struct json_reader *r, const struct mcp_param *p, struct mcp_arg *a,
 		       int token, struct err *e)
 {
-	uint64_t v;
+	uint64_t v = 0;
 	int rc;
 
 	if (token != JSON_ARRAY)

@@ -26,8 +26,6 @@ static void add_collector(struct metrics *m, struct server *s)
 	board_count(s->board, &b);
 	add_one(m, METRIC_GAUGE, "witty_collecting", "1", "1: the host is observed; 0: that is paused.", c.running);
 	add_one(m, METRIC_COUNTER, "witty_intervals_total", "1", "Intervals observed.", (double)c.ticks);
-	add_one(m, METRIC_COUNTER, "witty_intervals_failed_total", "1", "Intervals whose observation failed.",
-		(double)c.failures);
 	add_one(m, METRIC_COUNTER, "witty_intervals_late_total", "1",
 		"Intervals that were taken later than a tenth of their length.", (double)c.late_ticks);
 	add_one(m, METRIC_GAUGE, "witty_interval_duration_seconds", "s",

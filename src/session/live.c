@@ -22,16 +22,12 @@ static uint64_t clock_ns(clockid_t c)
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-static int sample(struct live *l, struct graph *part, uint64_t *ret_ns, struct err *e)
+/* @return when it was taken, ns since 1970 */
+static uint64_t sample(struct live *l, struct graph *part)
 {
-	int rc;
-
 	graph_init(part);
-	rc = collect_sample(&l->collect, part, false, e);
-	if (rc)
-		graph_done(part);
-	*ret_ns = clock_ns(CLOCK_MONOTONIC) + l->offset_ns;
-	return rc;
+	collect_sample(&l->collect, part, false);
+	return clock_ns(CLOCK_MONOTONIC) + l->offset_ns;
 }
 
 int live_open(struct live **ret, const struct live_options *o, struct err *e)
@@ -47,11 +43,7 @@ int live_open(struct live **ret, const struct live_options *o, struct err *e)
 	}
 	l->offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	l->history = history_new(o->keep_ns, o->keep_bytes);
-	rc = sample(l, &first, &end_ns, e);
-	if (rc) {
-		live_close(l);
-		return rc;
-	}
+	end_ns = sample(l, &first);
 	history_begin(l->history, &first, end_ns);
 	graph_done(&first);
 	collect_started(&l->collect);
@@ -68,15 +60,12 @@ void live_close(struct live *l)
 	free(l);
 }
 
-int live_tick(struct live *l, struct err *e)
+void live_tick(struct live *l)
 {
 	struct graph part;
-	uint64_t end_ns;
-	int rc = sample(l, &part, &end_ns, e);
+	uint64_t end_ns = sample(l, &part);
 
-	if (!rc)
-		history_add(l->history, &part, end_ns);
-	return rc;
+	history_add(l->history, &part, end_ns);
 }
 
 struct history *live_history(struct live *l)

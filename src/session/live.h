@@ -29,8 +29,11 @@ int live_open(struct live **ret, const struct live_options *o, struct err *e);
 /** NULL is fine. */
 void live_close(struct live *l);
 
-/** Observe what happened since the last call, or since live_open(), as the newest interval. */
-int live_tick(struct live *l, struct err *e);
+/**
+ * Observe what happened since the last call, or since live_open(), as the newest interval. Sources that cannot
+ * be read are told by live_describe().
+ */
+void live_tick(struct live *l);
 
 /** What was observed so far; borrowed. */
 struct history *live_history(struct live *l);

@@ -146,9 +146,9 @@ static int sample(struct running *r, bool last, struct err *e)
 	int rc;
 
 	graph_init(&part);
-	rc = collect_sample(&r->collect, &part, last, e);
+	collect_sample(&r->collect, &part, last);
 	now = clock_ns(CLOCK_MONOTONIC);
-	rc = rc ?: recording_add(r->file, &part, r->last_ns + offset, now + offset, e);
+	rc = recording_add(r->file, &part, r->last_ns + offset, now + offset, e);
 	graph_done(&part);
 	r->last_ns = now;
 	if (r->o->progress)
