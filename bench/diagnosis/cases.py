@@ -6,17 +6,18 @@ import collections
 # roots    roles to blame; any of these is right. "@group": the container that it runs in.
 # rules    ids of findings that name the cause
 # variants (threads, size, seed); the healthy twin of each is run with the same
-# quota    CPUs that its group gets; read_bps: bytes a second that it may read from a disk
+# quota    CPUs that its group gets
+# read_bps, write_bps: bytes a second that it may read from, or write to, a disk; the twin has no limit
 # healthy  False: there is nothing to find, and no twin is needed
 # unseen   rules that have to say that they could not be evaluated, where the machine has no counters
-Kind = collections.namedtuple("Kind", "kind case program roots rules variants quota read_bps faulty unseen")
+Kind = collections.namedtuple("Kind", "kind case program roots rules variants quota read_bps write_bps faulty unseen")
 
 MANY = [(2, 8000, 1), (4, 12000, 2), (7, 20000, 3)]
 
 
-def kind(name, case, roots, rules, variants=None, program="diag", quota=None, read_bps=None, faulty=True,
+def kind(name, case, roots, rules, variants=None, program="diag", quota=None, read_bps=None, write_bps=None, faulty=True,
          unseen=()):
-    return Kind(name, case, program, set(roots), set(rules), variants or MANY, quota, read_bps, faulty,
+    return Kind(name, case, program, set(roots), set(rules), variants or MANY, quota, read_bps, write_bps, faulty,
                 set(unseen))
 
 
@@ -55,13 +56,15 @@ KINDS = [
     kind("page-fault storm", "faults", ["allocator"], ["page-faults"], [(1, 10000, 1), (2, 15000, 2), (2, 20000, 3)]),
     kind("file that is not in memory", "file-faults", ["loader"], ["page-faults", "disk-wait"],
          [(1, 8000, 1), (1, 12000, 2), (1, 20000, 3)]),
-    kind("checkpoint", "checkpoint", ["trainer"], ["checkpoint"], [(1, 8000, 1), (2, 12000, 2), (4, 20000, 3)]),
+    kind("checkpoint", "checkpoint", ["trainer"], ["checkpoint"], [(1, 8000, 1), (2, 12000, 2), (4, 20000, 3)],
+         write_bps=16 << 20),
     kind("slow disk", "slow-read", ["loader"], ["data-loading-disk", "disk-wait"],
          [(1, 8000, 1), (1, 12000, 2), (1, 20000, 3)], read_bps=4 << 20),
     kind("rank that computes longer", "rank-slow", ["slow"], RANK),
     kind("ranks by turns", "rank-rotating", ["rank"], RANK, [(3, 8000, 1), (4, 12000, 2), (6, 16000, 3)]),
     kind("rank without CPU", "rank-niced", ["slow"], RANK, [(3, 10000, 1), (4, 15000, 2), (5, 20000, 3)]),
-    kind("rank that writes", "rank-writes", ["slow"], RANK, [(3, 10000, 1), (4, 15000, 2), (5, 20000, 3)]),
+    kind("rank that writes", "rank-writes", ["slow"], RANK, [(3, 10000, 1), (4, 15000, 2), (5, 20000, 3)],
+         write_bps=32 << 20),
     kind("rank that is stopped", "rank-stopped", ["slow"], HANG, [(3, 10000, 1), (4, 15000, 2), (5, 20000, 3)]),
     kind("lost wake-up", "lost-wakeup", ["culprit", "victim"], HANG),
     kind("deadlock", "deadlock", ["taker"], HANG),

@@ -49,9 +49,10 @@ struct trainer {
 static void train(void *arg)
 {
 	struct trainer *t = arg;
-	char *block = calloc(1, READ_BYTES);
+	char *block = aligned_alloc(PAGE_BYTES, READ_BYTES);
 	uint64_t random = t->d->seed;
 
+	memset(block, 7, READ_BYTES);
 	for (unsigned i = 0;; i++) {
 		work_us(about_us(&random, t->d->size / 10));
 		rest_us(t->d->healthy ? t->d->size : 100);
@@ -68,8 +69,7 @@ static void checkpoint(const struct diag *d)
 {
 	struct trainer *t = calloc(1, sizeof(*t));
 
-	*t = (struct trainer){d, temporary_file(d, 0)};
-	fill(t->fd, FILE_BYTES);
+	*t = (struct trainer){d, temporary_file(d, O_DIRECT)};
 	start_process("trainer", NULL, train, t);
 }
 
@@ -152,7 +152,7 @@ static void await_touch(void *arg)
 	char c;
 
 	while (read(l->in, &c, 1) == 1)
-		work_us(l->d->size / 100);
+		work_us(20);
 	die("read");
 }
 

@@ -27,7 +27,7 @@ struct rank {
 
 static void checkpoint(struct rank *r)
 {
-	static char data[CHECKPOINT_BYTES];
+	static char data[CHECKPOINT_BYTES] __attribute__((aligned(4096)));
 
 	for (int i = 0; i < 4; i++)
 		if (pwrite(r->fd, data, sizeof(data), i * (off_t)sizeof(data)) < 0 || fsync(r->fd))
@@ -86,7 +86,7 @@ static void ranks_start(const struct diag *d, enum fault fault)
 		snprintf(number, sizeof(number), "%u", i);
 		setenv("RANK", number, 1);
 		if (fault == WRITES) {
-			r->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+			r->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_DIRECT, 0600);
 			if (r->fd < 0 || unlink(path))
 				die(path);
 		}

@@ -6,8 +6,8 @@ import time
 class Group:
     """A control group as a container runtime makes it, of either version, with limits."""
 
-    def __init__(self, folder, quota, read_bps):
-        self.made, self.files, self.dirs = [], [], []
+    def __init__(self, folder, quota=None, read_bps=None, write_bps=None):
+        self.made, self.dirs = [], []
         self.id = f"{os.getpid():08x}{time.monotonic_ns() & 0xffffffff:08x}" + "ab" * 24
         v2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
         tops = [""] if v2 else ["cpu", "cpuacct", "cpu,cpuacct", "blkio", "memory"]
@@ -16,23 +16,30 @@ class Group:
                 self.make(f"/sys/fs/cgroup/{top}")
         if quota:
             self.write(("cpu.max", f"{int(quota * 100000)} 100000"), ("cpu.cfs_quota_us", int(quota * 100000)))
+        disk = whole_disk(os.stat(folder).st_dev)
         if read_bps:
-            disk = whole_disk(os.stat(folder).st_dev)
             self.write(("io.max", f"{disk} rbps={read_bps}"), ("blkio.throttle.read_bps_device", f"{disk} {read_bps}"))
+        if write_bps:
+            self.write(("io.max", f"{disk} wbps={write_bps}"),
+                       ("blkio.throttle.write_bps_device", f"{disk} {write_bps}"))
 
     def make(self, top):
         for path in (f"{top}/docker", f"{top}/docker/{self.id}"):
-            if not os.path.isdir(path):
-                os.mkdir(path)
-                self.made.append(path)
+            if os.path.isdir(path):
+                continue
+            # Version 2: a group has the controllers that the one above it hands on.
+            put(os.path.dirname(path) + "/cgroup.subtree_control", "+cpu +io")
+            os.mkdir(path)
+            self.made.append(path)
+            # What else runs here is to have little part in it.
+            put(path + "/cpu.weight", 10000)
+            put(path + "/cpu.shares", 100000)
         self.dirs.append(f"{top}/docker/{self.id}")
 
     def write(self, *choices):
         for folder in self.dirs:
             for name, text in choices:
-                if os.path.exists(f"{folder}/{name}"):
-                    with open(f"{folder}/{name}", "w", encoding="ascii") as f:
-                        f.write(str(text))
+                if put(f"{folder}/{name}", text):
                     return
         raise RuntimeError(f"no control group here has {choices[0][0]}")
 
@@ -50,6 +57,15 @@ class Group:
                     break
                 except OSError:
                     time.sleep(0.05)
+
+
+def put(path, text):
+    """@return whether there is such a file"""
+    if not os.path.exists(path):
+        return False
+    with open(path, "w", encoding="ascii") as f:
+        f.write(str(text))
+    return True
 
 
 def whole_disk(dev):

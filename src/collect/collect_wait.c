@@ -224,6 +224,11 @@ static uint32_t word_owner(struct sampling *x, const struct wait_on *on)
 /* nptl/lowlevellock.h: whoever has to wait for a lock sets it to 2 and waits as long as it is. */
 #define CONTENDED_LOCK 2u
 
+static bool is_lock(uint32_t word)
+{
+	return word == CONTENDED_LOCK || (word >= WAIT_LOCK_OWNED && word - WAIT_LOCK_OWNED < WAIT_OWNER_MAX);
+}
+
 static uint32_t futex_object(struct sampling *x, const struct wait_on *on, uint64_t waits)
 {
 	uint32_t owner = word_owner(x, on);
@@ -233,7 +238,7 @@ static uint32_t futex_object(struct sampling *x, const struct wait_on *on, uint6
 	SET(futex, n, futex_key, graph_str(x->g, futex_key(x->c, on, text, sizeof(text))));
 	if (owner != NO)
 		SET(futex, n, owner_thread, owner);
-	if (on->word == CONTENDED_LOCK && waits)
+	if (is_lock(on->word) && waits)
 		SET(futex, n, lock_waits, waits);
 	return graph_add_node(x->g, n)->index;
 }

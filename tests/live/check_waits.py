@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Compare recorded waits with what tests/live/waits wrote down about itself.
 
-usage: check_waits.py TRUTH.json WAITS.json WAKES.json THREADS.json [--without-wakers] [--without-cause]
+usage: check_waits.py TRUTH.json WAITS.json WAKES.json THREADS.json FUTEXES.json [--without-wakers] [--without-cause]
 
-The last three are what `witty-profiler show FILE waits|wakes|entities --type thread --format json` printed.
+The last four are what `witty-profiler show FILE waits|wakes|entities --type thread|entities --type futex
+--format json` printed.
 For each case: the cause and the kind of object are those of the program, the time agrees within 5 %,
-and nobody but the one who did it is named as who ended the waits. For each thread of the host: time
+nobody but the one who did it is named as who ended the waits, and a mutex is with the one who has it. For each thread of the host: time
 running, runnable and blocked sum up to the time that it was observed, within 1 %.
 """
 import argparse
@@ -87,6 +88,14 @@ def check_case(want, data, args):
     return waited, "; ".join(e for e in errors if e)
 
 
+def check_owners(truth, futexes):
+    """Each mutex of the program belongs to the thread that the other one waited for."""
+    owners = {f["id"]: f["owner_thread"] for f in futexes}
+    return [f"{w['case']}: is with {owners.get(w['object'])}, should be thread:{w['wakers'][0]}" for w in truth
+            if w["case"] in ("mutex", "mutex_pi") and w["possible"]
+            and owners.get(w["object"]) != f"thread:{w['wakers'][0]}"]
+
+
 def check_same_objects(truth, data):
     """Waits of several threads on one thing must be on one entity."""
     groups = {}
@@ -121,6 +130,7 @@ def main():
     parser.add_argument("waits")
     parser.add_argument("wakes")
     parser.add_argument("threads")
+    parser.add_argument("futexes")
     parser.add_argument("--without-wakers", action="store_true", help="this kernel does not tell who wakes")
     parser.add_argument("--without-cause", action="store_true", help="it does not tell what is waited for")
     args = parser.parse_args()
@@ -139,7 +149,7 @@ def main():
         print(f"{want['case']:<16} {want['cause']:<11} {want['type']:<13} {want['waited_ns'] / 1e6:>7.1f} ms "
               f"{waited / 1e6:>7.1f} ms  {error or 'right'}")
     sums, others = check_sums(threads, {w["tid"] for w in truth if w["possible"]})
-    same = [] if args.without_cause else check_same_objects(truth, data)
+    same = [] if args.without_cause else check_same_objects(truth, data) + check_owners(truth, load(args.futexes))
     for line in sums[:10] + same:
         print("FAILED:", line)
     observed = sum(t["observed_ns"] is not None for t in threads)

@@ -22,4 +22,6 @@ done
 "$WITTY" show "$tmp/waits.wpdb" waits --format json >"$tmp/waits.json"
 "$WITTY" show "$tmp/waits.wpdb" wakes --format json >"$tmp/wakes.json"
 "$WITTY" show "$tmp/waits.wpdb" entities --type thread --format json >"$tmp/threads.json"
-"$here/check_waits.py" "${check[@]}" "$tmp/truth.json" "$tmp/waits.json" "$tmp/wakes.json" "$tmp/threads.json"
+"$WITTY" show "$tmp/waits.wpdb" entities --type futex --format json >"$tmp/futexes.json"
+"$here/check_waits.py" "${check[@]}" "$tmp/truth.json" "$tmp/waits.json" "$tmp/wakes.json" "$tmp/threads.json" \
+	"$tmp/futexes.json"

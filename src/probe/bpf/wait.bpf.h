@@ -177,6 +177,22 @@ static __always_inline void wait_on_futex(struct wait_on *w, struct task_struct 
 	w->b = (u32)t->tgid | (private ? 0 : WAIT_SHARED);
 }
 
+/*
+ * An ordinary mutex of glibc says 2 while others wait for it, and keeps its owner two ints behind
+ * (struct __pthread_mutex_s). Where it is something else, user space finds no such thread.
+ */
+#define CONTENDED_LOCK	 2u
+#define MUTEX_OWNER_AT	 8
+
+static __always_inline void mutex_owner(struct wait_on *w, u64 address)
+{
+	u32 owner = 0;
+
+	if (!bpf_probe_read_user(&owner, sizeof(owner), (void *)(address + MUTEX_OWNER_AT)) && owner &&
+	    owner < WAIT_OWNER_MAX)
+		w->word = WAIT_LOCK_OWNED | owner;
+}
+
 static __always_inline void call_futex(struct wait_on *w, const struct call *c,
 				       struct task_struct *t, bool mine)
 {
@@ -186,6 +202,8 @@ static __always_inline void call_futex(struct wait_on *w, const struct call *c,
 	w->word = c->arg[2];
 	if (mine && (op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2))
 		bpf_probe_read_user(&w->word, sizeof(w->word), (void *)c->arg[0]);
+	else if (mine && w->word == CONTENDED_LOCK && (op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET))
+		mutex_owner(w, c->arg[0]);
 }
 
 /* The first of several words has to do. */

@@ -46,12 +46,20 @@ enum wait_kind {
 
 #define WAIT_SHARED (1ull << 32)
 
+/* linux/futex.h: FUTEX_WAITERS and FUTEX_OWNER_DIED, which do not come together with an owner that lives. */
+#define WAIT_LOCK_OWNED 0xc0000000u
+#define WAIT_OWNER_MAX	(4u << 20) /* PID_MAX_LIMIT */
+
 /** A cause and an object. */
 struct wait_on {
 	__u64 a, b;
 	__u16 cause; /**< enum wait_cause */
 	__u16 kind;  /**< enum wait_kind */
-	__u32 word;  /**< futex: value of the word that the waiter expected; no part of the identity */
+	/**
+	 * futex: value of the word that the waiter expected; no part of the identity. For a contended
+	 * lock of the C library its owner is read too: WAIT_LOCK_OWNED and its thread id.
+	 */
+	__u32 word;
 };
 
 enum waker_class {

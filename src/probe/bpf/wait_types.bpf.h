@@ -21,6 +21,8 @@
 
 #define FUTEX_PRIVATE  128 /* linux/futex.h */
 #define FUTEX_CMD_MASK 127
+#define FUTEX_WAIT	  0
+#define FUTEX_WAIT_BITSET 9
 #define FUTEX_LOCK_PI  6
 #define FUTEX_LOCK_PI2 13
 #define F_SETLKW       7 /* linux/fcntl.h */

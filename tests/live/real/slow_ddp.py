@@ -84,7 +84,7 @@ def nice(b):
 def quota(b):
     """One rank may use a fifth of a CPU."""
     job = Job(b)
-    group = Group(b.dir, 0.2, None)
+    group = Group(b.dir, quota=0.2)
     try:
         group.enter(job.pids[SLOW])
         for p in children_of(job.pids[SLOW]):
