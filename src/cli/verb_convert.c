@@ -82,9 +82,10 @@ struct convert_args {
 	struct picture_options picture;
 };
 
-static int export(const struct convert_args *a, const struct export_format *f, struct graph *g, struct err *e)
+static int export(const struct convert_args *a, const struct export_format *f, struct graph *g,
+		  const struct timeline *time, struct err *e)
 {
-	struct export_input in = {.g = g};
+	struct export_input in = {.g = g, .time = time};
 	struct picture_options o = a->picture;
 	struct strbuf b = {0};
 	struct topology t;
@@ -111,12 +112,13 @@ static int export(const struct convert_args *a, const struct export_format *f, s
 	return rc;
 }
 
-static int write_as(const struct convert_args *a, const char *to, struct graph *g, struct err *e)
+static int write_as(const struct convert_args *a, const char *to, struct graph *g, const struct timeline *time,
+		    struct err *e)
 {
 	const struct export_format *f = export_find(to);
 
 	if (f)
-		return export(a, f, g, e);
+		return export(a, f, g, time, e);
 	if (!strcmp(to, ".wpdb"))
 		return to_recording(g, a->out, a->force, e);
 	if (!strcmp(to, ".txt"))
@@ -134,17 +136,21 @@ static const char *target(const struct convert_args *a)
 
 	if (a->format)
 		snprintf(with_dot, sizeof(with_dot), "%s%s", *a->format == '.' ? "" : ".", a->format);
+	/* First, as ".trace.json" ends in ".json". */
+	f = export_find(a->format ? with_dot : a->out);
+	if (f)
+		return f->suffix;
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (!strcmp(to, own[i]))
 			return own[i];
-	f = export_find(a->format ? with_dot : a->out);
-	return f ? f->suffix : NULL;
+	return NULL;
 }
 
 static int convert(const struct convert_args *a)
 {
 	const char *to = target(a);
 	const struct export_format *f = to ? export_find(to) : NULL;
+	struct timeline time = {0};
 	struct graph g;
 	struct err e;
 	int rc;
@@ -157,11 +163,12 @@ static int convert(const struct convert_args *a)
 	if (!strcmp(to, ".wpdb") && !strcmp(a->out, "-"))
 		return usage_error(&verb_convert, "a recording cannot be written to a pipe");
 	graph_init(&g);
-	rc = graph_load(&g, a->in, &e);
+	rc = f && !f->draws ? graph_load_timed(&g, &time, a->in, &e) : graph_load(&g, a->in, &e);
 	if (!rc) {
 		derive_numa(&g);
-		rc = write_as(a, to, &g, &e);
+		rc = write_as(a, to, &g, &time, &e);
 	}
+	timeline_done(&time);
 	graph_done(&g);
 	return rc < 0 ? fail(&e) : EXIT_DONE;
 }

@@ -11,6 +11,8 @@ const struct export_format export_formats[] = {
 	{".gexf", "Gephi", true, true, export_gexf},
 	{".graphml", "yEd, networkx, igraph and others", true, true, export_graphml},
 	{".folded", "where the time of threads went, for flamegraph.pl and speedscope", false, true, export_folded},
+	{".trace.json", "single waits and intervals over time, for Perfetto and chrome://tracing", false, true,
+	 export_trace},
 };
 const size_t n_export_formats = sizeof(export_formats) / sizeof(export_formats[0]);
 

@@ -45,3 +45,5 @@ int export_gexf(const struct export_input *in, struct strbuf *b, struct err *e);
 int export_graphml(const struct export_input *in, struct strbuf *b, struct err *e);
 /** -ENODATA: no thread has times. */
 int export_folded(const struct export_input *in, struct strbuf *b, struct err *e);
+/** -ENODATA: neither single waits nor intervals. */
+int export_trace(const struct export_input *in, struct strbuf *b, struct err *e);

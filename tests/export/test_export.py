@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 import unicodedata
@@ -281,7 +282,7 @@ class Refused(Case):
 
     def test_help_lists_each_format(self):
         text = self.witty("convert", "--help").stdout.decode()
-        for suffix in (".wpdb", ".json", ".txt", ".folded", *("." + f for f in readers.READERS)):
+        for suffix in (".wpdb", ".json", ".txt", ".folded", ".trace.json", *("." + f for f in readers.READERS)):
             self.assertRegex(text, rf"\n  {re.escape(suffix)} ")
 
 
@@ -305,6 +306,88 @@ class Folded(Case):
         done = self.witty("convert", self.graph(graphs.two_hosts()), self.path("x.folded"), code=1)
         self.assertIn(b"no thread has times", done.stderr)
         self.assertFalse(os.path.exists(self.path("x.folded")))
+
+
+class Trace(Case):
+    """Times in microseconds behind the first event."""
+
+    T0 = 1700000000 * 10 ** 9
+    # out, wake, in: of which thread, woken by which, why
+    WAITS = [(1_000_000, 5_000_000, 5_500_000, 0, 1, "futex"), (2_000_000, 4_000_000, 4_000_000, 1, None, "sleep"),
+             (7_000_000, 9_000_000, 9_000_000, 0, 1, "pipe"), (8_000_000, 8_500_000, 8_600_000, 1, None, "disk")]
+
+    def recording(self):
+        p = graphs.process(7, '"</script>\n\u202e')
+        ts = [{"entity_namespace": "local", "entity_type": "ThreadEntity", "details": {}, "tid": 8 + i, "start_ns": 1,
+               "process": p, "name": "w;%d" % i, "run_ns": (i + 1) * 10 ** 9, "runq_ns": 5 * 10 ** 8, "blocked_ns": 1}
+              for i in range(2)]
+        futex = {"entity_namespace": "local", "entity_type": "FutexEntity", "details": {}, "futex_key": "7:0x1"}
+        source = self.graph(graphs.graph([p, *ts, futex], [graphs.edge("OwnEdge", p, t) for t in ts]))
+        path = self.path("in.wpdb")
+        self.witty("convert", source, path)
+        db = sqlite3.connect(path)
+        nums = {tid: num for num, tid in db.execute("SELECT num, tid FROM thread")}
+        db.execute("CREATE TABLE wait_segment(out_ns INTEGER NOT NULL, wake_ns INTEGER NOT NULL, in_ns INTEGER NOT NULL,"
+                   " waiter INTEGER, waker INTEGER, waker_kind TEXT, cause TEXT NOT NULL, object TEXT NOT NULL) STRICT")
+        for out, wake, back, who, by, cause in self.WAITS:
+            db.execute("INSERT INTO wait_segment VALUES(?,?,?,?,?,?,?,?)",
+                       (self.T0 + out, self.T0 + wake, self.T0 + back, nums[8 + who],
+                        None if by is None else nums[8 + by], "timer" if by is None else "thread", cause, "futex:7:0x1"))
+        db.commit()
+        db.close()
+        return path
+
+    def events(self):
+        self.witty("convert", self.recording(), self.path("x.trace.json"))
+        with open(self.path("x.trace.json"), encoding="utf-8") as f:
+            return json.load(f)["traceEvents"]
+
+    def test_every_event_is_as_the_format_wants_it(self):
+        tracks, named = {}, set()
+        for e in self.events():
+            self.assertIsInstance(e["name"], str)
+            self.assertIsInstance(e["pid"], int)
+            self.assertIsInstance(e["tid"], int)
+            if e["ph"] == "M":
+                self.assertIn(e["name"], ("process_name", "thread_name"))
+                self.assertEqual(e["args"]["name"], clean(e["args"]["name"]))
+                named.add((e["name"], e["pid"], e["tid"]))
+                continue
+            self.assertGreaterEqual(e["ts"], 0)
+            if e["ph"] == "X":
+                self.assertGreater(e["dur"], 0)
+                tracks.setdefault((e["pid"], e["tid"]), []).append((e["ts"], e["dur"]))
+                self.assertTrue({("thread_name", e["pid"], e["tid"]), ("process_name", e["pid"], e["tid"])} & named)
+            elif e["ph"] == "C":
+                self.assertTrue(all(isinstance(v, (int, float)) and v >= 0 for v in e["args"].values()))
+            else:
+                self.assertIn(e["ph"], ("s", "f"))
+        for pieces in tracks.values():
+            pieces.sort()
+            for (a, length), (b, _) in zip(pieces, pieces[1:]):
+                self.assertLessEqual(a + length, b + 1e-6, "two states at once")
+
+    def test_waits_delays_and_arrows(self):
+        events = self.events()
+        waits = sorted((e["ts"], e["dur"], e["tid"], e["name"]) for e in events if e.get("cat") == "wait")
+        self.assertEqual(waits, sorted((o / 1000, (w - o) / 1000, 8 + who, cause) for o, w, _, who, _, cause in self.WAITS))
+        delays = sorted((e["ts"], e["dur"], e["tid"]) for e in events if e.get("cat") == "runq")
+        self.assertEqual(delays, [(5000, 500, 8), (8500, 100, 9)])
+        active = sorted((e["ts"], e["dur"], e["tid"]) for e in events if e.get("cat") == "active")
+        self.assertEqual(active, [(4000, 4000, 9), (5500, 1500, 8)])
+        ends = {(e["ph"], e["id"]): (e["tid"], e["ts"]) for e in events if e["ph"] in "sf"}
+        self.assertEqual(ends, {("s", 1): (9, 5000), ("f", 1): (8, 5000), ("s", 2): (9, 9000), ("f", 2): (8, 9000)})
+        self.assertEqual({e["args"]["ended by"] for e in events if e.get("cat") == "wait"}, {"thread:9", "timer"})
+
+    def test_counters_of_intervals(self):
+        events = self.events()
+        self.assertEqual([(e["ts"], e["dur"]) for e in events if e.get("cat") == "interval"], [(0, 10 ** 7)])
+        use = [e["args"] for e in events if e["ph"] == "C"]
+        self.assertEqual(use, [{"on CPU": 30, "waiting for a CPU": 10}])
+
+    def test_graphs_have_no_times(self):
+        done = self.witty("convert", self.graph(graphs.two_hosts()), self.path("x.trace.json"), code=1)
+        self.assertIn(b"neither single waits nor intervals", done.stderr)
 
 
 if __name__ == "__main__":
