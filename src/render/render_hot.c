@@ -408,7 +408,7 @@ void render_hot_text(struct hot *h, const struct hot_view *v, bool md, struct st
 	struct page p = {.b = b, .md = md};
 
 	add_threads(&p, h, v);
-	if (v->waits)
+	if (v->waits && h->has_waits)
 		render_waitfor_text(v->waits, h->g,
 				    &(struct waitfor_view){.limit = v->limit ?: CHAINS_USUAL}, md,
 				    b);

@@ -355,7 +355,7 @@ void render_hot_json(struct hot *h, const struct hot_view *v, struct json_writer
 	write_affinity(h, v, w);
 	write_switching(h, v, w);
 	json_write_key(w, "waits");
-	if (v->waits)
+	if (v->waits && h->has_waits)
 		render_waitfor_json(v->waits, h->g, &(struct waitfor_view){.limit = v->limit}, w);
 	else
 		json_write_null(w);

@@ -280,7 +280,7 @@ static void list_unseen(struct hot *h)
 		rates |= t->base_ns != 0;
 		user |= hot_has(t->user_pct);
 		runq |= hot_has(t->runq_pct);
-		waits |= t->waits.n != 0;
+		waits |= t->waits.n || t->wakers.n;
 		memory |= t->memory.v.n != 0;
 		since |= t->since.voluntary != UINT64_MAX || t->since.run_ns != UINT64_MAX;
 	}
@@ -297,7 +297,8 @@ static void list_unseen(struct hot *h)
 		vec_push(
 		    &h->unseen,
 		    "run queues and kinds of switches: the scheduler was not observed, only /proc");
-	if (rates && !waits)
+	h->has_waits = waits;
+	if (!waits)
 		vec_push(&h->unseen, "waits: what threads wait for was not recorded");
 	if (!memory)
 		vec_push(
