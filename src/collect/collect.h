@@ -114,10 +114,12 @@ int collect_waits(struct collect *c, struct graph *g);
  *
  * @param scratch a graph for what they refer to; texts in the rows live as long as it does
  * @param cb return 0 to go on
+ * @param ret_from_ns all waits that ended since then are there, CLOCK_MONOTONIC; 0: since the beginning
  * @return 0, -errno, or what @p cb returned
  */
 int collect_segments(struct collect *c, struct graph *scratch,
-		     int (*cb)(void *ctx, const struct wait_row *row), void *ctx, struct err *e);
+		     int (*cb)(void *ctx, const struct wait_row *row), void *ctx, uint64_t *ret_from_ns,
+		     struct err *e);
 struct waits *waits_new(void);
 void waits_free(struct waits *w);
 void collect_flows(struct collect *c, struct graph *g);

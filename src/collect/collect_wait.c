@@ -27,6 +27,7 @@ struct waits {
 	VEC(char *) futexes; /* keys of shared words */
 	struct idmap futex_by_address;
 	struct idmap files; /* that have an entity of their own */
+	struct idmap selected; /* threads whose waits are wanted, when not all are: they may have ended since */
 };
 
 struct waits *waits_new(void)
@@ -49,6 +50,7 @@ void waits_free(struct waits *w)
 	futexes_clear(w);
 	vec_done(&w->futexes);
 	idmap_done(&w->files);
+	idmap_done(&w->selected);
 	vec_done(&w->sockets);
 	idmap_done(&w->socket_by_ino);
 	idmap_done(&w->futex_by_address);
@@ -256,6 +258,8 @@ static uint32_t numbered_object(struct graph *g, const struct wait_on *on)
 	case WAIT_ON_CHAR:
 		snprintf(name, sizeof(name), "%u:%u", (uint32_t)on->a >> 20, (uint32_t)on->a & 0xfffff);
 		break;
+	case WAIT_ON_STOP:
+		return plain_object(g, "signal", "stopped")->index;
 	case WAIT_ON_LOST:
 		return plain_object(g, "other", "not kept: no room in the map")->index;
 	default: /* a child: the waker is the one */
@@ -352,6 +356,8 @@ static int on_wait(void *ctx, const struct wait_sample *s)
 
 	if (!x->c->procs.v.v[proc].selected)
 		return 0;
+	if (!x->c->procs.select_all)
+		idmap_put(&x->c->waits->selected, s->task.tid, s->task.start_ns, 0);
 	waiter = thread_node(x, &s->task);
 	if (s->ended)
 		wakes_edge(x, s, waiter);
@@ -383,11 +389,7 @@ static const char *segment_waker(const struct wait_segment *s)
 
 static bool is_selected(struct collect *c, const struct wait_segment *s)
 {
-	const struct task_ident *t = sched_probe_find(c->sched_probe, s->tid, s->start_ns);
-
-	if (!t)
-		return c->procs.select_all;
-	return c->procs.v.v[procs_get(&c->procs, t->tgid, t->leader_start_ns)].selected;
+	return c->procs.select_all || idmap_get(&c->waits->selected, s->tid, s->start_ns) != IDMAP_NONE;
 }
 
 static int on_segment(void *ctx, const struct wait_segment *s)
@@ -414,10 +416,11 @@ static int on_segment(void *ctx, const struct wait_segment *s)
 }
 
 int collect_segments(struct collect *c, struct graph *scratch,
-		     int (*cb)(void *ctx, const struct wait_row *row), void *ctx, struct err *e)
+		     int (*cb)(void *ctx, const struct wait_row *row), void *ctx, uint64_t *ret_from_ns,
+		     struct err *e)
 {
 	struct segments x = {.x = {c, scratch}};
-	int rc = c->sched_probe ? sched_probe_segments(c->sched_probe, on_segment, &x, e) : 0;
+	int rc = c->sched_probe ? sched_probe_segments(c->sched_probe, on_segment, &x, ret_from_ns, e) : 0;
 
 	for (size_t i = 0; !rc && i < x.rows.n; i++) {
 		x.rows.v[i].object = graph_node_id(scratch, x.objects.v[i]);

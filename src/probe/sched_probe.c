@@ -21,7 +21,9 @@
 
 /* Room for sums that threads have turned away from in one interval, and for the newest waits. */
 #define WAIT_SUMS_MAX	   8192u
-#define WAIT_SEGMENTS_BYTES (512u << 10)
+/* Of all CPUs, and of each: the ring is read element by element when a recording ends. */
+#define WAIT_SEGMENTS_BYTES (4u << 20)
+#define WAIT_SEGMENTS_MOST  16384u
 
 static const struct hook_def hooks[] = {
 	{"switch", "CPU time of threads", true,
@@ -386,16 +388,28 @@ int sched_probe_waits(struct sched_probe *p, int (*cb)(void *ctx, const struct w
 }
 
 int sched_probe_segments(struct sched_probe *p, int (*cb)(void *ctx, const struct wait_segment *s),
-			 void *ctx, struct err *e)
+			 void *ctx, uint64_t *ret_from_ns, struct err *e)
 {
 	int fd = ladder_map_fd(&p->ladder, "wait_segments"), rc = 0;
 	struct wait_segment s;
 
-	for (uint32_t i = 0; !rc && i < p->ncpu * p->segments; i++) {
-		if (bpf_map_lookup_elem(fd, &i, &s))
-			return err_set(e, -errno, "map 'wait_segments'");
-		if (s.in_ns)
+	*ret_from_ns = 0;
+	for (uint32_t cpu = 0; !rc && cpu < p->ncpu; cpu++) {
+		uint64_t oldest = UINT64_MAX;
+		bool full = true;
+
+		for (uint32_t i = cpu * p->segments; !rc && full && i < (cpu + 1) * p->segments; i++) {
+			if (bpf_map_lookup_elem(fd, &i, &s))
+				return err_set(e, -errno, "map 'wait_segments'");
+			full = s.in_ns != 0;
+			if (!full)
+				break;
+			oldest = s.in_ns < oldest ? s.in_ns : oldest;
 			rc = cb(ctx, &s);
+		}
+		/* Older ones were overwritten. */
+		if (full && oldest > *ret_from_ns)
+			*ret_from_ns = oldest;
 	}
 	return rc;
 }
@@ -581,7 +595,8 @@ int sched_probe_open(struct sched_probe **ret, const struct probe_options *o, st
 	p->max_tasks = probe_max_tasks(o);
 	p->ncpu = (uint32_t)libbpf_num_possible_cpus();
 	p->segments = 1;
-	while (p->segments * 2 * p->ncpu * sizeof(struct wait_segment) <= WAIT_SEGMENTS_BYTES)
+	while (p->segments < WAIT_SEGMENTS_MOST &&
+	       p->segments * 2 * p->ncpu * sizeof(struct wait_segment) <= WAIT_SEGMENTS_BYTES)
 		p->segments *= 2;
 	find_preempt_count(p);
 	index_rebuild(p);

@@ -101,9 +101,10 @@ const struct task_ident *sched_probe_task(const struct sched_probe *p, uint32_t 
  * The newest waits of at least WAIT_SEGMENT_NS, in no order; at least the last 32 of each CPU where
  * there were so many.
  *
+ * @param ret_from_ns all waits that ended since then are there, CLOCK_MONOTONIC; 0: since the beginning
  * @return 0, -errno, or what @p cb returned
  */
 int sched_probe_segments(struct sched_probe *p, int (*cb)(void *ctx, const struct wait_segment *s),
-			 void *ctx, struct err *e);
+			 void *ctx, uint64_t *ret_from_ns, struct err *e);
 
 void sched_probe_health(struct sched_probe *p, struct probe_health *ret);

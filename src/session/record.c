@@ -242,7 +242,8 @@ static int finish(struct running *r, struct err *e)
 	else
 		rc = recording_close(r->file, e);
 	if (!rc && rows.v.n)
-		rc = segments_write(r->o->output, rows.v.v, rows.v.n, r->start_realtime_ns - r->start_ns, e);
+		rc = segments_write(r->o->output, rows.v.v, rows.v.n, rows.from_ns ?: r->start_ns,
+				    r->start_realtime_ns - r->start_ns, e);
 	vec_done(&rows.v);
 	graph_done(&scratch);
 	return rc;

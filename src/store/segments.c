@@ -38,8 +38,22 @@ static int write_row(sqlite3_stmt *s, const struct wait_row *w, uint64_t offset_
 	return 0;
 }
 
-int segments_write(const char *path, const struct wait_row *rows, size_t n, uint64_t offset_ns,
-		   struct err *e)
+/* Since when the rows are all there were. */
+static int write_from(sqlite3 *db, uint64_t from_ns)
+{
+	sqlite3_stmt *s = NULL;
+	int rc = -EIO;
+
+	if (!sqlite3_prepare_v2(db, "INSERT OR REPLACE INTO meta VALUES('segments_from_ns', ?1)", -1, &s, NULL)) {
+		sqlite3_bind_int64(s, 1, (sqlite3_int64)from_ns);
+		rc = sqlite3_step(s) == SQLITE_DONE ? 0 : -EIO;
+	}
+	sqlite3_finalize(s);
+	return rc;
+}
+
+int segments_write(const char *path, const struct wait_row *rows, size_t n, uint64_t from_ns,
+		   uint64_t offset_ns, struct err *e)
 {
 	sqlite3_stmt *s = NULL;
 	sqlite3 *db = NULL;
@@ -50,6 +64,7 @@ int segments_write(const char *path, const struct wait_row *rows, size_t n, uint
 		rc = -EIO;
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = write_row(s, &rows[i], offset_ns);
+	rc = rc ?: write_from(db, from_ns + offset_ns);
 	rc = rc ?: db_run(db, make_index);
 	if (rc)
 		rc = db_fail(db, e, "write recording", path);

@@ -337,6 +337,10 @@ static __noinline int wait_read(struct wait_on *w, struct task_struct *t, u32 st
 		w->cause = WAIT_OTHER;
 		return 0;
 	}
+	if (state & (TASK_STOPPED | TASK_TRACED)) {
+		*w = (struct wait_on){.cause = WAIT_SIGNAL, .kind = WAIT_ON_STOP};
+		return 0;
+	}
 	call_read(&c, t);
 	class = call_class(c.nr) & WAIT_CALL_MASK;
 	if (class == CALL_RESTART)
@@ -347,9 +351,7 @@ static __noinline int wait_read(struct wait_on *w, struct task_struct *t, u32 st
 	w->word = 0;
 	if (t->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return 0;
-	if (state & (TASK_STOPPED | TASK_TRACED))
-		w->cause = WAIT_SIGNAL;
-	else if (c.nr < 0)
+	if (c.nr < 0)
 		w->cause = WAIT_PAGE_FAULT;
 	else
 		wait_by_call(w, &c, t, mine, class);

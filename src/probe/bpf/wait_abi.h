@@ -41,6 +41,7 @@ enum wait_kind {
 	WAIT_ON_CHAR,	    /**< a: device, major << 20 | minor */
 	WAIT_ON_CHILD,	    /**< a: pid that was asked for, in the waiter's namespace, 0: any */
 	WAIT_ON_LOST,	    /**< not an object: waits that found no room in the map */
+	WAIT_ON_STOP,	    /**< stopped by a signal or a debugger: goes on when it is told to */
 	WAIT_KINDS
 };
 
