@@ -35,11 +35,15 @@ enum wait_state {
 	STATE_COUNT
 };
 
-/** Threads of one process with the same name but for numbers: one line in a report. */
+/**
+ * Threads with the same name but for numbers, of one process or of processes with one name and one parent: one
+ * line in a report.
+ */
 struct wait_role {
-	uint32_t process; /**< node; NODE_NONE: not known */
+	uint32_t process;   /**< node; NODE_NONE: several, or not known */
+	uint32_t processes; /**< how many */
 	VEC(uint32_t)
-	threads;	  /**< nodes, ascending */
+	threads;	  /**< nodes, by process */
 	const char *name; /**< "worker", without numbers; "?" when no thread has a name */
 	const char *text; /**< "4 worker of train.py[4710]", "EngineCore[4711] of vllm[4700]" */
 	uint64_t run_ns, runq_ns, blocked_ns; /**< sums of all */

@@ -236,6 +236,101 @@ static void add_roots(const struct page *p)
 	left_out(p, 0, hidden, "more");
 }
 
+static void add_evidence(const struct page *p, const char *text, unsigned pct, const char *why)
+{
+	item(p, 0);
+	put_text(p, text);
+	strbuf_addf(p->b, " (%u %%)\n", pct);
+	item(p, 1);
+	put_text(p, why);
+	strbuf_addc(p->b, '\n');
+}
+
+static void add_hangs(const struct page *p)
+{
+	if (!p->w->hangs.n)
+		return;
+	heading(p, "NO PROGRESS");
+	vec_for(&p->w->hangs, h)
+		add_evidence(p, h->text, h->confidence_pct, h->why);
+}
+
+static void add_patterns(const struct page *p)
+{
+	uint64_t shown = 0, limit = most(p, 12);
+
+	if (!p->w->patterns.n)
+		return;
+	heading(p, "PATTERNS");
+	vec_for(&p->w->patterns, it) {
+		if (shown++ >= limit)
+			break;
+		add_evidence(p, it->text, it->confidence_pct, it->why);
+	}
+	left_out(p, 0, p->w->patterns.n - (shown < p->w->patterns.n ? limit : p->w->patterns.n), "more");
+}
+
+static void add_ranks(const struct page *p)
+{
+	if (!p->w->stragglers.n)
+		return;
+	heading(p, "RANKS");
+	vec_for(&p->w->stragglers, s)
+		add_evidence(p, s->text, s->confidence_pct, s->why);
+}
+
+static void add_knots(const struct page *p)
+{
+	uint64_t shown = 0, limit = most(p, 6);
+
+	if (!p->w->knots.n)
+		return;
+	heading(p, "KNOTS");
+	vec_for(&p->w->knots, k) {
+		if (shown++ >= limit)
+			break;
+		item(p, 0);
+		for (size_t i = 0; i < k->roles.n && i < 6; i++) {
+			strbuf_add(p->b, !i ? "" : i + 1 == k->roles.n ? " and " : ", ");
+			put_role(p, k->roles.v[i]);
+		}
+		if (k->roles.n > 6)
+			strbuf_addf(p->b, " and %zu more", k->roles.n - 6);
+		strbuf_add(p->b, " wait for each other and for nobody else, ");
+		put_time(p, k->ns);
+		strbuf_addc(p->b, '\n');
+	}
+	left_out(p, 0, p->w->knots.n - (p->w->knots.n < limit ? p->w->knots.n : limit), "more");
+}
+
+static void add_serial(const struct page *p)
+{
+	uint64_t shown = 0, limit = most(p, 6), hidden = 0;
+
+	if (!p->w->serial.n)
+		return;
+	heading(p, "HOW PARALLEL");
+	vec_for(&p->w->serial, s) {
+		if (shown >= limit) {
+			hidden++;
+			continue;
+		}
+		shown++;
+		item(p, 0);
+		text_end(p->g, p->b, s->process);
+		strbuf_addf(p->b, ": %.2f of %" PRIu32 " threads active on average", s->mean_active, s->threads);
+		if (s->one_active_pct >= 0) {
+			strbuf_addf(p->b, "; one alone in %.0f %% of its busy time", s->one_active_pct);
+			if (s->top != NODE_NONE) {
+				strbuf_add(p->b, ", mostly ");
+				put_node(p, s->top);
+			}
+		}
+		strbuf_addc(p->b, '\n');
+	}
+	left_out(p, 0, hidden, "more");
+}
+
 static void add_basis(const struct page *p)
 {
 	const struct waitfor *w = p->w;
@@ -270,7 +365,12 @@ void render_waitfor_text(const struct waitfor *w, struct graph *g, const struct 
 {
 	const struct page p = {w, g, v, b, md};
 
+	add_hangs(&p);
 	add_chains(&p);
 	add_roots(&p);
+	add_patterns(&p);
+	add_ranks(&p);
+	add_knots(&p);
+	add_serial(&p);
 	add_basis(&p);
 }

@@ -122,6 +122,152 @@ static void roots(const struct out *o)
 	json_write_array_end(o->j);
 }
 
+static void nodes(const struct out *o, const char *key, const uint32_t *v, size_t n)
+{
+	json_write_key(o->j, key);
+	json_write_array(o->j);
+	for (size_t i = 0; i < n; i++)
+		json_write_str(o->j, graph_node_id(o->g, v[i]));
+	json_write_array_end(o->j);
+}
+
+static void real(const struct out *o, const char *key, double v)
+{
+	json_write_key(o->j, key);
+	json_write_f64(o->j, v);
+}
+
+static void texts(const struct out *o, unsigned pct, const char *text, const char *why)
+{
+	number(o, "confidence_pct", pct);
+	json_key_str(o->j, "text", text);
+	json_key_str(o->j, "why", why);
+	json_write_object_end(o->j);
+}
+
+static void patterns(const struct out *o)
+{
+	json_write_key(o->j, "patterns");
+	json_write_array(o->j);
+	vec_for(&o->w->patterns, p) {
+		json_write_object(o->j);
+		json_key_str(o->j, "kind", wait_pattern_name(p->kind));
+		node(o, "object", p->object);
+		node(o, "root", p->root);
+		nodes(o, "threads", p->threads.v, p->threads.n);
+		number(o, "ns", p->ns);
+		number(o, "events", p->events);
+		real(o, "root_pct", p->root_pct);
+		texts(o, p->confidence_pct, p->text, p->why);
+	}
+	json_write_array_end(o->j);
+}
+
+static void ranks(const struct out *o)
+{
+	json_write_key(o->j, "ranks");
+	json_write_array(o->j);
+	vec_for(&o->w->stragglers, s) {
+		json_write_object(o->j);
+		nodes(o, "ranks", s->ranks.v, s->ranks.n);
+		number(o, "period_ns", s->period_ns);
+		real(o, "period_pct", s->period_pct);
+		number(o, "steps", s->steps);
+		flag(o, "uneven", s->uneven);
+		flag(o, "fixed", s->fixed);
+		node(o, "last", s->uneven ? s->ranks.v[s->last] : NODE_NONE);
+		node(o, "thread", s->uneven ? s->thread : NODE_NONE);
+		json_write_key(o->j, "last_count");
+		json_write_array(o->j);
+		vec_for(&s->last_count, n)
+			json_write_u64(o->j, *n);
+		json_write_array_end(o->j);
+		json_write_key(o->j, "wait_ns");
+		json_write_array(o->j);
+		vec_for(&s->wait_ns, n)
+			json_write_u64(o->j, *n);
+		json_write_array_end(o->j);
+		json_key_str(o->j, "extra_state", s->fixed ? wait_state_name(s->extra) : NULL);
+		number(o, "extra_ns", s->extra_ns);
+		texts(o, s->confidence_pct, s->text, s->why);
+	}
+	json_write_array_end(o->j);
+}
+
+static void hangs(const struct out *o)
+{
+	json_write_key(o->j, "hangs");
+	json_write_array(o->j);
+	vec_for(&o->w->hangs, h) {
+		json_write_object(o->j);
+		json_key_str(o->j, "kind", hang_name(h->kind));
+		node(o, "thread", h->thread);
+		node(o, "object", h->object);
+		nodes(o, "threads", h->threads.v, h->threads.n);
+		number(o, "since_ns", h->since_ns);
+		texts(o, h->confidence_pct, h->text, h->why);
+	}
+	json_write_array_end(o->j);
+}
+
+static void links(const struct out *o)
+{
+	uint64_t n = 0;
+
+	json_write_key(o->j, "links");
+	json_write_array(o->j);
+	vec_for(&o->w->links, l) {
+		if (is_full(o, n++))
+			break;
+		json_write_object(o->j);
+		json_key_str(o->j, "waiter", o->w->roles.v[l->waiter].text);
+		json_key_str(o->j, "waker", o->w->roles.v[l->waker].text);
+		json_key_str(o->j, "cause", wait_cause_name(l->cause));
+		number(o, "waits", l->waits);
+		number(o, "ns", l->ns);
+		json_write_object_end(o->j);
+	}
+	json_write_array_end(o->j);
+	json_write_key(o->j, "knots");
+	json_write_array(o->j);
+	vec_for(&o->w->knots, k) {
+		json_write_object(o->j);
+		json_write_key(o->j, "roles");
+		json_write_array(o->j);
+		vec_for(&k->roles, r)
+			json_write_str(o->j, o->w->roles.v[*r].text);
+		json_write_array_end(o->j);
+		number(o, "ns", k->ns);
+		json_write_object_end(o->j);
+	}
+	json_write_array_end(o->j);
+}
+
+static void serial(const struct out *o)
+{
+	uint64_t n = 0;
+
+	json_write_key(o->j, "serial");
+	json_write_array(o->j);
+	vec_for(&o->w->serial, s) {
+		if (is_full(o, n++))
+			break;
+		json_write_object(o->j);
+		node(o, "process", s->process);
+		number(o, "threads", s->threads);
+		real(o, "mean_active", s->mean_active);
+		real(o, "serial_pct", s->serial_pct);
+		json_write_key(o->j, "one_active_pct");
+		if (s->one_active_pct >= 0)
+			json_write_f64(o->j, s->one_active_pct);
+		else
+			json_write_null(o->j);
+		node(o, "alone", s->top);
+		json_write_object_end(o->j);
+	}
+	json_write_array_end(o->j);
+}
+
 void render_waitfor_json(const struct waitfor *w, struct graph *g, const struct waitfor_view *v,
 			 struct json_writer *j)
 {
@@ -138,5 +284,10 @@ void render_waitfor_json(const struct waitfor *w, struct graph *g, const struct 
 	number(&o, "false_wakeups", w->merged);
 	chains(&o);
 	roots(&o);
+	patterns(&o);
+	ranks(&o);
+	hangs(&o);
+	links(&o);
+	serial(&o);
 	json_write_object_end(j);
 }

@@ -17,7 +17,7 @@ struct wf_way {
 /** All waits of one thread that one waker, or one kind of interrupt, ended. */
 struct wf_account {
 	uint32_t waiter; /**< thread number */
-	uint32_t source; /**< node of the relation: thread or wait_object */
+	uint32_t source; /**< node of the relation: thread or wait_object; none where the graph lacks it: beyond all nodes */
 	enum wait_cause cause;
 	bool held;	   /**< for a lock, most of the time */
 	uint32_t object;   /**< that was waited for longest */

@@ -304,18 +304,18 @@ static void finish_chains(struct folding *f)
 
 void wf_add_chains(struct wf *x)
 {
-	struct cascade c;
-	struct folding f = {.c = &c, .w = x->w};
+	struct cascade *c = x->c;
+	struct folding f = {.c = c, .w = x->w};
 
-	cascade_run(&c, x);
+	cascade_run(c, x);
 	f.chain_of = mem_alloc((x->w->roles.n + 1) * sizeof(*f.chain_of));
 	memset(f.chain_of, 0xff, (x->w->roles.n + 1) * sizeof(*f.chain_of));
-	if (c.pieces.n)
-		qsort(c.pieces.v, c.pieces.n, sizeof(*c.pieces.v), piece_order);
-	for (size_t i = 0, end; i < c.pieces.n; i = end) {
-		for (end = i + 1; end < c.pieces.n && c.pieces.v[end].account == c.pieces.v[i].account; end++)
+	if (c->pieces.n)
+		qsort(c->pieces.v, c->pieces.n, sizeof(*c->pieces.v), piece_order);
+	for (size_t i = 0, end; i < c->pieces.n; i = end) {
+		for (end = i + 1; end < c->pieces.n && c->pieces.v[end].account == c->pieces.v[i].account; end++)
 			;
-		fold_account(&f, &c.pieces.v[i], end - i, &c.accounts.v[c.pieces.v[i].account]);
+		fold_account(&f, &c->pieces.v[i], end - i, &c->accounts.v[c->pieces.v[i].account]);
 	}
 	finish_chains(&f);
 	finish_roots(&f);
@@ -329,5 +329,4 @@ void wf_add_chains(struct wf *x)
 	idmap_done(&f.root_of);
 	idmap_done(&f.waiter_of);
 	idmap_done(&f.role_of);
-	cascade_done(&c);
 }

@@ -3,6 +3,8 @@
 #include "idmap.h"
 #include "waitfor.h"
 
+struct cascade; /* waitfor/cascade.h */
+
 /* Private to the analysis of waits: its steps, in the order in which waitfor_init() takes them. */
 
 /** A thread as the analysis sees it. */
@@ -35,6 +37,8 @@ struct wf {
 	uint32_t *no;		       /**< [g->nodes.n] thread number of each node, or NODE_NONE */
 	VEC(struct wf_span) spans;     /**< by thread, then time */
 	uint8_t *lock;		       /**< [g->nodes.n] the object is a lock */
+	struct cascade *c;	       /**< where waits lead to; from wf_add_chains() on */
+	uint64_t *burst_ns;	       /**< [threads.n] waits that ended together with others; from wf_add_rounds() on */
 	uint32_t steps;
 };
 
@@ -51,14 +55,36 @@ void wf_add_spans(struct wf *x);
 void wf_add_chains(struct wf *x);
 /** Links and knots. */
 void wf_add_knots(struct wf *x);
-/** Patterns. */
+/** Patterns of waits that end at once: barriers, herds. */
+void wf_add_rounds(struct wf *x);
+/** Patterns that waits between two sides make: locks, hand-overs, producers and consumers; pollers. */
 void wf_add_patterns(struct wf *x);
+/** Those, for locks. */
+void wf_add_locks(struct wf *x);
+void wf_sort_patterns(struct wf *x);
+
+/**
+ * Share of the time with any active thread of these in which just one is, in percent; negative: not known.
+ *
+ * @param threads [n] thread numbers
+ * @param ready a thread is active, too, between the end of a wait and its getting a CPU
+ * @param ret_top thread (node) that is the one most of the time, NODE_NONE; may be NULL
+ */
+double wf_one_active_pct(const struct wf *x, const uint32_t *threads, size_t n, bool ready, uint32_t *ret_top);
 void wf_add_serial(struct wf *x);
+/** Stragglers among ranks, and with what is known of these, hangs. */
 void wf_add_stragglers(struct wf *x);
-void wf_add_hangs(struct wf *x);
+struct wf_rank_sets;
+void wf_add_hangs(struct wf *x, const struct wf_rank_sets *sets);
 
 /** Index of the first span of a thread that ends (in_ns) after @p ns. */
 uint32_t wf_span_after(const struct wf *x, const struct wf_thread *t, uint64_t ns);
+
+/** Least time that is worth a word: a hundredth of the window. */
+static inline uint64_t wf_least_ns(const struct wf *x)
+{
+	return x->w->window_ns / 100 + 1;
+}
 
 /** State of a thread in a wait that no thread ended, or that is not followed. */
 enum wait_state wf_wait_state(const struct wf *x, const struct wf_span *s);

@@ -6,6 +6,8 @@
 
 /* A thread that ran so long or less before it waited for the same again got nothing done. */
 #define FALSE_WAKE_NS 20000u
+#define HOLD_MOST_NS  50000000u /* a time-out is put down to a release that comes so soon after it */
+#define CONDITION_BYTES 48 /* sizeof(pthread_cond_t) */
 
 static int by_thread(const void *a, const void *b, void *ctx)
 {
@@ -118,6 +120,32 @@ static void put_unended(struct wf *x, struct wf_thread *t, const struct unended 
 					      .goes_on = true}));
 }
 
+/* "PID:0xADDRESS" of a private word. */
+static bool word_place(const struct node *n, uint64_t *ret_pid, uint64_t *ret_address)
+{
+	const char *key = n->type == &futex_type && HAS(futex, n, futex_key) ? GET(futex, n, futex_key) : NULL;
+	char *end;
+
+	if (!key)
+		return false;
+	*ret_pid = strtoull(key, &end, 10);
+	if (strncmp(end, ":0x", 3))
+		return false;
+	*ret_address = strtoull(end + 1, NULL, 16);
+	return true;
+}
+
+/* The same object, or words of one condition of the C library, which takes them by turns. */
+static bool is_same(const struct wf *x, uint32_t a, uint32_t b)
+{
+	uint64_t pid[2], at[2];
+
+	if (a == b || a == NODE_NONE || b == NODE_NONE)
+		return a == b && a != NODE_NONE;
+	return word_place(x->g->nodes.v[a], &pid[0], &at[0]) && word_place(x->g->nodes.v[b], &pid[1], &at[1]) &&
+	       pid[0] == pid[1] && (at[0] > at[1] ? at[0] - at[1] : at[1] - at[0]) < CONDITION_BYTES;
+}
+
 /*
  * A time-out of a wait that then goes on, and a lock that another one took first: the wait was for
  * whoever ended it in the end.
@@ -127,8 +155,8 @@ static void charge(struct wf *x, const struct wf_thread *t)
 	for (uint32_t i = t->first + t->n; i > t->first + 1; i--) {
 		struct wf_span *next = &x->spans.v[i - 1], *s = &x->spans.v[i - 2];
 
-		if (s->object == NODE_NONE || s->object != next->object || s->cause != next->cause ||
-		    s->cause == CAUSE_SLEEP || next->out_ns - s->in_ns > FALSE_WAKE_NS)
+		if (s->cause != next->cause || s->cause == CAUSE_SLEEP || next->out_ns - s->in_ns > FALSE_WAKE_NS ||
+		    !is_same(x, s->object, next->object))
 			continue;
 		if (s->ender != ENDER_TIMER && !x->lock[s->object])
 			continue;
@@ -138,6 +166,99 @@ static void charge(struct wf *x, const struct wf_thread *t)
 		s->merged = true;
 		x->w->merged++;
 	}
+}
+
+/* Somebody ended a wait for a word: it had what others wait for. */
+struct release {
+	uint64_t ns;
+	uint32_t word; /* first futex node of the same condition */
+	uint32_t waker;
+};
+
+struct releases {
+	VEC(struct release) v;
+	uint32_t *word; /* [g->nodes.n] of a futex */
+};
+
+static int release_order(const void *a, const void *b)
+{
+	const struct release *x = a, *y = b;
+
+	if (x->word != y->word)
+		return x->word < y->word ? -1 : 1;
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return x->waker < y->waker ? -1 : x->waker > y->waker;
+}
+
+/* Words beside each other in one process are taken for one. */
+static void find_words(const struct wf *x, struct releases *r)
+{
+	struct idmap of = {0};
+
+	r->word = mem_alloc((x->g->nodes.n + 1) * sizeof(*r->word));
+	for (uint32_t i = 0; i < x->g->nodes.n; i++) {
+		uint64_t pid, at;
+
+		r->word[i] = i;
+		if (!word_place(x->g->nodes.v[i], &pid, &at))
+			continue;
+		r->word[i] = idmap_get(&of, pid, at / 64);
+		if (r->word[i] == IDMAP_NONE) {
+			r->word[i] = i;
+			idmap_put(&of, pid, at / 64, i);
+		}
+	}
+	idmap_done(&of);
+}
+
+static const struct release *next_release(const struct releases *r, uint32_t word, uint64_t ns)
+{
+	size_t low = 0, high = r->v.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct release *at = &r->v.v[middle];
+
+		if (at->word < word || (at->word == word && at->ns < ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < r->v.n && r->v.v[low].word == word ? &r->v.v[low] : NULL;
+}
+
+/*
+ * Who waits for a word with a time-out, and then finds what it wants, waited for whoever had it: for the one that
+ * wakes the next waiter. The interpreter lock of CPython is taken so.
+ */
+static void charge_holders(struct wf *x)
+{
+	struct releases r = {0};
+
+	find_words(x, &r);
+	vec_for(&x->spans, s)
+		if (s->cause == CAUSE_FUTEX && s->waker != NODE_NONE && s->object != NODE_NONE)
+			vec_push(&r.v, ((struct release){s->wake_ns, r.word[s->object], s->waker}));
+	if (r.v.n)
+		qsort(r.v.v, r.v.n, sizeof(*r.v.v), release_order);
+	for (uint32_t no = 0; r.v.n && no < x->threads.n; no++)
+		for (uint32_t i = x->threads.v[no].first; i < x->threads.v[no].first + x->threads.v[no].n; i++) {
+			struct wf_span *s = &x->spans.v[i];
+			const struct release *next;
+
+			if (s->cause != CAUSE_FUTEX || s->ender != ENDER_TIMER || s->charged != NODE_NONE ||
+			    s->object == NODE_NONE || s->goes_on)
+				continue;
+			next = next_release(&r, r.word[s->object], s->wake_ns);
+			if (!next || next->waker == no || next->ns - s->wake_ns > HOLD_MOST_NS)
+				continue;
+			s->charged = next->waker;
+			s->merged = true;
+			x->w->merged++;
+		}
+	vec_done(&r.v);
+	free(r.word);
 }
 
 /* Ready but not running after a wait is in the spans; the rest lies between them. */
@@ -175,6 +296,7 @@ void wf_add_spans(struct wf *x)
 		charge(x, thread);
 		thread->run_permille = run_permille(x, thread);
 	}
+	charge_holders(x);
 	free(order);
 	free(unended);
 }

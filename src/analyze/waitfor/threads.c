@@ -1,4 +1,7 @@
-/* Threads and the roles that they play: those of one process with one name but for numbers are equal. */
+/*
+ * Threads and the roles that they play: those of one process, or of processes with one name and one parent, that have
+ * the same name but for numbers are equal.
+ */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -50,22 +53,58 @@ static bool is_kernel(const struct graph *g, uint32_t process)
 
 struct naming {
 	const struct wf *x;
+	const uint32_t *family; /* [g->nodes.n + 1] of a process: the first one like it */
 	char (*names)[NAME_MAX_BYTES]; /* by thread number */
 };
+
+static uint32_t family_of(const struct naming *names, const struct wf_thread *t)
+{
+	return t->process == NODE_NONE ? NODE_NONE : names->family[t->process];
+}
 
 static int role_order(const void *a, const void *b, void *ctx)
 {
 	const struct naming *names = ctx;
 	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
 	const struct wf_thread *p = &names->x->threads.v[i], *q = &names->x->threads.v[j];
+	uint32_t f = family_of(names, p), g = family_of(names, q);
 	int by_name;
 
-	if (p->process != q->process)
-		return p->process < q->process ? -1 : 1;
+	if (f != g)
+		return f < g ? -1 : 1;
 	by_name = strcmp(names->names[i], names->names[j]);
 	if (by_name)
 		return by_name;
+	if (p->process != q->process)
+		return p->process < q->process ? -1 : 1;
 	return p->node < q->node ? -1 : p->node > q->node;
+}
+
+/* Children of one parent with one name; those of init are whoever lost its parent. */
+static uint32_t *find_process_families(const struct graph *g)
+{
+	uint32_t *family = mem_alloc((g->nodes.n + 1) * sizeof(*family));
+	char name[NAME_MAX_BYTES];
+	struct idmap of = {0};
+
+	for (uint32_t i = 0; i < g->nodes.n; i++) {
+		const struct node *p = g->nodes.v[i];
+		const char *text = p->type == &process_type ? wf_str(p, process_f_name) : NULL;
+		uint64_t key;
+
+		family[i] = i;
+		if (!text || !HAS(process, p, ppid) || GET(process, p, ppid) <= 2)
+			continue;
+		plain_name(text, name);
+		key = hash_bytes(name, strlen(name), GET(process, p, ppid));
+		family[i] = idmap_get(&of, key, GET(process, p, ppid));
+		if (family[i] == IDMAP_NONE) {
+			family[i] = i;
+			idmap_put(&of, key, GET(process, p, ppid), i);
+		}
+	}
+	idmap_done(&of);
+	return family;
 }
 
 static const char *process_text(struct wf *x, uint32_t process)
@@ -89,7 +128,9 @@ static void role_text(struct wf *x, struct wait_role *r)
 		    HAS(process, x->g->nodes.v[r->process], pid) &&
 		    GET(process, x->g->nodes.v[r->process], pid) == GET(thread, first, tid);
 
-	if (r->threads.n > 1)
+	if (r->threads.n > 1 && r->process == NODE_NONE)
+		r->text = wf_text(x->w, "%zu %s of %" PRIu32 " processes", r->threads.n, r->name, r->processes);
+	else if (r->threads.n > 1)
 		r->text = wf_text(x->w, "%zu %s%s%s", r->threads.n, r->name, process ? " of " : "",
 				  process ?: "");
 	else if (main || !process)
@@ -101,7 +142,8 @@ static void role_text(struct wf *x, struct wait_role *r)
 static void add_roles(struct wf *x)
 {
 	size_t n = x->threads.n;
-	struct naming names = {x, mem_alloc((n + 1) * sizeof(*names.names))};
+	uint32_t *family = find_process_families(x->g);
+	struct naming names = {x, family, mem_alloc((n + 1) * sizeof(*names.names))};
 	uint32_t *order = mem_alloc((n + 1) * sizeof(*order));
 	struct wait_role *r = NULL;
 
@@ -114,12 +156,15 @@ static void add_roles(struct wf *x)
 	for (size_t i = 0; i < n; i++) {
 		struct wf_thread *t = &x->threads.v[order[i]];
 
-		if (!i || t->process != x->threads.v[order[i - 1]].process ||
+		if (!i || family_of(&names, t) != family_of(&names, &x->threads.v[order[i - 1]]) ||
 		    strcmp(names.names[order[i]], names.names[order[i - 1]])) {
 			r = vec_add(&x->w->roles);
 			r->process = t->process;
 			r->name = arena_strdup(&x->w->arena, names.names[order[i]]);
 		}
+		r->processes += !r->threads.n || x->threads.v[order[i - 1]].process != t->process;
+		if (r->process != t->process)
+			r->process = NODE_NONE;
 		t->role = (uint32_t)(x->w->roles.n - 1);
 		x->w->role_of[t->node] = t->role;
 		vec_push(&r->threads, t->node);
@@ -130,6 +175,7 @@ static void add_roles(struct wf *x)
 	vec_for(&x->w->roles, it)
 		role_text(x, it);
 	free(names.names);
+	free(family);
 	free(order);
 }
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "waitfor/parts.h"
+#include "waitfor/cascade.h"
 
 static void find_cover(struct wf *x)
 {
@@ -27,7 +27,8 @@ static void find_cover(struct wf *x)
 void waitfor_init(struct waitfor *w, struct graph *g, const struct timeline *t)
 {
 	static const struct timeline nothing;
-	struct wf x = {.w = w, .g = g, .t = t ?: &nothing};
+	struct cascade c;
+	struct wf x = {.w = w, .g = g, .t = t ?: &nothing, .c = &c};
 
 	memset(w, 0, sizeof(*w));
 	arena_init(&w->arena);
@@ -36,10 +37,19 @@ void waitfor_init(struct waitfor *w, struct graph *g, const struct timeline *t)
 	wf_add_threads(&x);
 	wf_add_spans(&x);
 	wf_add_chains(&x);
+	wf_add_knots(&x);
+	wf_add_serial(&x);
+	wf_add_rounds(&x);
+	wf_add_locks(&x);
+	wf_add_patterns(&x);
+	wf_add_stragglers(&x);
+	wf_sort_patterns(&x);
+	cascade_done(&c);
 	vec_done(&x.threads);
 	vec_done(&x.spans);
 	free(x.no);
 	free(x.lock);
+	free(x.burst_ns);
 }
 
 void waitfor_done(struct waitfor *w)
