@@ -385,5 +385,6 @@ void collect_close(struct collect *c)
 	vec_for(&c->troubles, t)
 		free(t->why);
 	vec_done(&c->troubles);
+	vec_done(&c->irq_ns);
 	memset(c, 0, sizeof(*c));
 }

@@ -73,6 +73,7 @@ struct collect {
 	uint64_t lost_events; /**< of the process table, when it was last made whole */
 	struct proc_stat_list *stats; /**< CPU times by /proc, when there is no probe */
 	uint64_t host_cpu[4];
+	VEC(struct irq_time { uint64_t ns[2]; /**< hard, soft */ }) irq_ns; /**< of each CPU, since boot, at the last interval */
 	/** CPU time of this process until the first sample was kept; 0: not yet */
 	uint64_t start_cpu_ns;
 };

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "collect.h"
+#include "idrange.h"
 
 static void first_line(char *s, size_t size, const char *path)
 {
@@ -49,12 +50,31 @@ static void set_memory(struct node *n)
 		fclose(f);
 }
 
+/* Time of one CPU in interrupts since the last interval. */
+static void set_irq_time(struct collect *c, struct graph *g, unsigned id, const uint64_t now[2])
+{
+	bool known = id < c->irq_ns.n;
+	struct node *n;
+
+	while (c->irq_ns.n <= id)
+		vec_push(&c->irq_ns, ((struct irq_time){{0}}));
+	if (c->ticks && known && now[0] >= c->irq_ns.v[id].ns[0] && now[1] >= c->irq_ns.v[id].ns[1]) {
+		n = graph_new_node(g, &cpu_type);
+		SET(cpu, n, cpu_id, id);
+		SET(cpu, n, irq_ns, now[0] - c->irq_ns.v[id].ns[0]);
+		SET(cpu, n, softirq_ns, now[1] - c->irq_ns.v[id].ns[1]);
+		graph_add_node(g, n);
+	}
+	memcpy(c->irq_ns.v[id].ns, now, sizeof(c->irq_ns.v[id].ns));
+}
+
 /* user nice system idle iowait irq softirq steal, in ticks since boot */
-static void set_cpu_time(struct collect *c, struct node *n)
+static void set_cpu_time(struct collect *c, struct graph *g, struct node *n)
 {
 	uint64_t tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK), now[4] = {0};
 	unsigned long long t[8], v;
 	char line[512];
+	unsigned id;
 	FILE *f = fopen("/proc/stat", "re");
 
 	while (f && fgets(line, sizeof(line), f)) {
@@ -63,6 +83,8 @@ static void set_cpu_time(struct collect *c, struct node *n)
 			now[0] = (t[0] + t[1] + t[2] + t[5] + t[6] + t[7]) * tick_ns;
 			now[1] = (t[3] + t[4]) * tick_ns;
 		}
+		if (sscanf(line, "cpu%u %*u %*u %*u %*u %*u %llu %llu", &id, &t[5], &t[6]) == 3 && id <= IDRANGE_MAX)
+			set_irq_time(c, g, id, (uint64_t[2]){t[5] * tick_ns, t[6] * tick_ns});
 		if (sscanf(line, "ctxt %llu", &v) == 1)
 			now[2] = v;
 		if (sscanf(line, "processes %llu", &v) == 1)
@@ -115,6 +137,6 @@ void collect_host(struct collect *c, struct graph *g)
 		SET(host, n, load1, load);
 	if (f)
 		fclose(f);
-	set_cpu_time(c, n);
+	set_cpu_time(c, g, n);
 	graph_add_node(g, n);
 }

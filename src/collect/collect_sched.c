@@ -12,7 +12,28 @@
 struct sampling {
 	struct collect *c;
 	struct graph *g;
+	VEC(uint64_t) busy_ns; /* of each CPU, by all threads of the host */
 };
+
+static void add_busy(struct sampling *x, const struct sched_sample *s)
+{
+	for (size_t i = 0; i < s->ncpus; i++) {
+		while (x->busy_ns.n <= s->cpus[i].cpu)
+			vec_push(&x->busy_ns, 0);
+		x->busy_ns.v[s->cpus[i].cpu] += s->cpus[i].run_ns;
+	}
+}
+
+static void emit_busy(struct sampling *x)
+{
+	for (size_t i = 0; i < x->busy_ns.n; i++) {
+		struct node *cpu = graph_new_node(x->g, &cpu_type);
+
+		SET(cpu, cpu, cpu_id, i);
+		SET(cpu, cpu, busy_ns, x->busy_ns.v[i]);
+		graph_add_node(x->g, cpu);
+	}
+}
 
 static void ran_on_cpus(struct graph *g, uint32_t thread, const struct sched_sample *s)
 {
@@ -34,6 +55,7 @@ static int on_thread(void *ctx, const struct sched_sample *s)
 	struct node *process, *n;
 
 	procs_set_name(&x->c->procs, proc, s->task.tid, s->comm);
+	add_busy(x, s);
 	if (!x->c->procs.v.v[proc].selected)
 		return 0;
 	n = procs_thread(&x->c->procs, x->g, proc, s->task.tid, s->task.start_ns, s->comm);
@@ -59,11 +81,16 @@ static int on_thread(void *ctx, const struct sched_sample *s)
 
 int collect_threads(struct collect *c, struct graph *g, bool last, struct err *e)
 {
-	struct sampling x = {c, g};
+	struct sampling x = {.c = c, .g = g};
+	int rc;
 
 	if (!c->ticks)
 		sched_probe_start(c->sched_probe);
-	return sched_probe_read(c->sched_probe, last, on_thread, &x, NULL, e);
+	rc = sched_probe_read(c->sched_probe, last, on_thread, &x, NULL, e);
+	if (!rc)
+		emit_busy(&x);
+	vec_done(&x.busy_ns);
+	return rc;
 }
 
 /* Last CPU time of each thread, by (tid, start). */
