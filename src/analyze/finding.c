@@ -75,26 +75,61 @@ static bool has_text(const char *const *v, size_t n, const char *text)
 	return false;
 }
 
+static size_t table_index(const struct finding *fi)
+{
+	size_t i = 0;
+
+	while (rule_at(i) && strcmp(rule_at(i)->id, fi->rule))
+		i++;
+	return i;
+}
+
+static void swap(struct finding *a, struct finding *b)
+{
+	struct finding t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
 /* The time lost is not added up: both look at the same time from two sides. */
 static void join(struct finding *into, struct finding *from)
 {
 	vec_push(&into->also, ((struct finding_part){from->rule, from->title, from->why}));
-	vec_for(&from->also, p) vec_push(&into->also, *p);
-	vec_for(&from->subjects, s) finding_subject(into, *s);
-	vec_for(&from->values, v) vec_push(&into->values, *v);
-	vec_for(&from->advice, a) if (!has_text(into->advice.v, into->advice.n, *a))
-	    vec_push(&into->advice, *a);
-	vec_for(&from->commands, c) if (!has_text(into->commands.v, into->commands.n, *c))
-	    vec_push(&into->commands, *c);
+	vec_for(&from->also, p)
+		vec_push(&into->also, *p);
+	vec_for(&from->subjects, s)
+		finding_subject(into, *s);
+	vec_for(&from->values, v)
+		vec_push(&into->values, *v);
+	vec_for(&from->advice, a)
+		if (!has_text(into->advice.v, into->advice.n, *a))
+			vec_push(&into->advice, *a);
+	vec_for(&from->commands, c)
+		if (!has_text(into->commands.v, into->commands.n, *c))
+			vec_push(&into->commands, *c);
 	if (!into->lost_basis || (from->lost_basis && from->lost_ns > into->lost_ns)) {
 		into->lost_ns = from->lost_ns;
 		into->lost_basis = from->lost_basis;
 	}
+	if (from->severity > into->severity) {
+		into->severity = from->severity;
+		into->severity_basis = from->severity_basis;
+	}
 	if (!into->expectation)
 		into->expectation = from->expectation;
+	finding_done(from);
 }
 
-/* They are sorted: the first of those that belong together is what the others become part of. */
+/* The rule that stands first in the table is the more specific one, unless it is about much less. */
+static bool names_better(const struct finding *a, const struct finding *b)
+{
+	if (a->severity + 1 < b->severity || b->severity + 1 < a->severity)
+		return a->severity > b->severity;
+	return table_index(a) < table_index(b);
+}
+
+/* Findings of one family with one root are one. */
 static void join_equal_roots(struct findings *f)
 {
 	size_t kept = 0;
@@ -105,12 +140,55 @@ static void join_equal_roots(struct findings *f)
 		for (size_t k = 0; k < kept && !into && fi->root != NODE_NONE; k++)
 			if (f->v.v[k].root == fi->root && !strcmp(f->v.v[k].family, fi->family))
 				into = &f->v.v[k];
-		if (into) {
-			join(into, fi);
-			finding_done(fi);
-		} else {
+		if (!into) {
 			f->v.v[kept++] = *fi;
+			continue;
 		}
+		if (names_better(fi, into))
+			swap(fi, into);
+		join(into, fi);
+	}
+	f->v.n = kept;
+}
+
+static bool is_about(const struct graph *g, const struct finding *fi, uint32_t thread)
+{
+	const struct node *n = g->nodes.v[thread];
+	uint32_t process = n->type == &thread_type && HAS(thread, n, process) ? GET(thread, n, process) : thread;
+
+	if (fi->root == thread || fi->root == process)
+		return true;
+	return fi->subjects.n && fi->subjects.v[0] == thread;
+}
+
+/*
+ * Others wait for a thread, and another finding says what holds that thread up (no CPU, a disk, page
+ * faults): one finding, named by the wait, with the reason in it.
+ */
+static void join_reasons(struct findings *f, const struct graph *g)
+{
+	static const char *const reasons[] = {"cpu", "disk", "memory"};
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->v.n; i++) {
+		struct finding *fi = &f->v.v[i], *into = NULL;
+		bool reason = false;
+
+		for (size_t k = 0; k < sizeof(reasons) / sizeof(reasons[0]); k++)
+			reason |= !strcmp(fi->family, reasons[k]);
+		for (size_t k = 0; k < f->v.n && reason && !into; k++) {
+			struct finding *other = &f->v.v[k];
+
+			/* Behind i they still stand where they were; before it, those that were kept. */
+			if ((k >= kept && k <= i) || !other->chains || other->root == NODE_NONE ||
+			    other->severity < SEVERITY_WARNING || !is_about(g, fi, other->root))
+				continue;
+			into = other;
+		}
+		if (into)
+			join(into, fi);
+		else
+			f->v.v[kept++] = *fi;
 	}
 	f->v.n = kept;
 }
@@ -134,6 +212,7 @@ void findings_init(struct findings *f, const struct study *s)
 	facts_done(&x);
 	sort_findings(f);
 	join_equal_roots(f);
+	join_reasons(f, s->g);
 	sort_findings(f);
 	vec_for(&f->v, fi) f->counts[fi->severity]++;
 	if (s->hot)

@@ -46,6 +46,7 @@ struct finding {
 	const char *rule;   /**< id of the rule that fired */
 	const char *family; /**< what kind of root it is: findings of one family and root are one */
 	enum layer layer;
+	bool chains; /**< others wait for its root: what holds that up belongs to it */
 	enum severity severity;
 	unsigned confidence_pct;
 	uint32_t root; /**< node that causes it; NODE_NONE: not known */

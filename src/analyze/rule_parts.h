@@ -4,6 +4,7 @@
 #include "idrange.h"
 #include "rule.h"
 #include "study.h"
+#include "waitfor.h"
 
 /* Private to the rules: what they share, made once before the first one is tried. */
 
@@ -124,4 +125,4 @@ void finding_command(struct finding *fi, const char *text);
 
 /* The parts of the table, a file each; each ends with a row without id. */
 extern const struct rule rules_cpu[], rules_affinity[], rules_device[], rules_memory[],
-    rules_numa[], rules_network[], rules_storage[], rules_control[], rules_data[];
+    rules_numa[], rules_network[], rules_storage[], rules_control[], rules_data[], rules_waits[];

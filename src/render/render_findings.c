@@ -33,7 +33,7 @@ static void add_value(struct page *p, const struct study *s, const struct findin
 	struct strbuf b = {0};
 
 	if (v->node != NODE_NONE) {
-		text_end(s->g, &b, v->node);
+		text_party(s->g, &b, v->node);
 		strbuf_add(&b, ": ");
 	}
 	strbuf_addf(&b, "%s ", v->name);
@@ -103,7 +103,7 @@ static void add_finding(struct page *p, const struct study *s, const struct find
 	if (fi->root != NODE_NONE) {
 		struct strbuf b = {0};
 
-		text_end(s->g, &b, fi->root);
+		text_party(s->g, &b, fi->root);
 		labelled(p, "root", b.s);
 		strbuf_done(&b);
 	}

@@ -10,6 +10,23 @@ static void node_id(const struct study *s, uint32_t node, struct json_writer *w)
 	json_write_str(w, node == NODE_NONE ? NULL : graph_node_id(s->g, node));
 }
 
+/* {"id", "name"}, null: not known. */
+static void entity(const struct study *s, uint32_t node, struct json_writer *w)
+{
+	struct strbuf b = {0};
+
+	if (node == NODE_NONE) {
+		json_write_null(w);
+		return;
+	}
+	text_party(s->g, &b, node);
+	json_write_object(w);
+	json_key_str(w, "id", graph_node_id(s->g, node));
+	json_key_str(w, "name", b.s);
+	json_write_object_end(w);
+	strbuf_done(&b);
+}
+
 static void texts(struct json_writer *w, const char *key, const char *const *v, size_t n)
 {
 	json_write_key(w, key);
@@ -67,7 +84,7 @@ static void add_finding(const struct study *s, const struct findings *f, const s
 	json_key_str(w, "title", fi->title);
 	json_key_str(w, "why", fi->why);
 	json_write_key(w, "root");
-	node_id(s, fi->root, w);
+	entity(s, fi->root, w);
 	json_write_key(w, "subjects");
 	json_write_array(w);
 	vec_for(&fi->subjects, n) node_id(s, *n, w);

@@ -163,6 +163,40 @@ void text_end(struct graph *g, struct strbuf *b, uint32_t node)
 	}
 }
 
+static const char *own_name(const struct node *n)
+{
+	if (n->type == &container_type && HAS(container, n, container_name))
+		return GET(container, n, container_name);
+	if (n->type == &block_device_type && HAS(block_device, n, name))
+		return GET(block_device, n, name);
+	return n->type == &nic_type && HAS(nic, n, name) ? GET(nic, n, name) : NULL;
+}
+
+void text_party(struct graph *g, struct strbuf *b, uint32_t node)
+{
+	const struct node *n = g->nodes.v[node], *p = NULL;
+
+	if (own_name(n)) {
+		text_clean(b, own_name(n), 40);
+		return;
+	}
+	if (n->type != &thread_type) {
+		text_end(g, b, node);
+		return;
+	}
+	if (HAS(thread, n, process))
+		p = g->nodes.v[GET(thread, n, process)];
+	if (HAS(thread, n, name))
+		text_clean(b, GET(thread, n, name), 15);
+	else
+		text_clean(b, p && HAS(process, p, name) ? GET(process, p, name) : "?", 15);
+	strbuf_addf(b, "[%" PRIu64 "]", GET(thread, n, tid));
+	if (p && HAS(process, p, pid) && GET(process, p, pid) != GET(thread, n, tid)) {
+		strbuf_add(b, " of ");
+		text_end(g, b, p->index);
+	}
+}
+
 static void add_flow(struct graph *g, struct strbuf *b, const struct edge *d)
 {
 	size_t start = b->n;

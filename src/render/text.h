@@ -14,6 +14,8 @@ void text_clean(struct strbuf *b, const char *s, size_t most);
 void text_pad(struct strbuf *b, size_t start, size_t width);
 /** NAME[PID] of a process, else the printed id. */
 void text_end(struct graph *g, struct strbuf *b, uint32_t node);
+/** Likewise, and "worker[4712] of python3[4711]" of a thread, names of containers, disks and adapters. */
+void text_party(struct graph *g, struct strbuf *b, uint32_t node);
 /** What a limit left out, if anything. */
 void text_omitted(struct strbuf *b, uint64_t shown, uint64_t all);
 

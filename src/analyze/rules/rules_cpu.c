@@ -1,4 +1,5 @@
 /* Compute: quotas, too many threads for the CPUs, neighbours, threads that all others wait for. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -147,13 +148,6 @@ static double cpus_of(const struct facts *x, const struct process_fact *p)
 	return n;
 }
 
-static bool is_throttled(const struct facts *x, const struct process_fact *p)
-{
-	const struct node *c = p->container == NODE_NONE ? NULL : x->g->nodes.v[p->container];
-
-	return c && HAS(container, c, throttled_ns) && GET(container, c, throttled_ns);
-}
-
 /* Threads of a process that want a CPU most of the time, those that wait longest for one first. */
 struct wanting {
 	VEC(const struct hot_thread *) v;
@@ -234,7 +228,7 @@ static void check_too_many_threads(struct rule_run *r)
 		double cpus = cpus_of(r->x, p);
 		struct wanting w;
 
-		if (p->kernel || (p->claimed && !is_throttled(r->x, p)) ||
+		if (p->kernel || p->claimed ||
 		    p->busy_threads <= cpus || cpus <= 0)
 			continue;
 		find_wanting(r->x, p, &w);
@@ -251,114 +245,161 @@ static void check_too_many_threads(struct rule_run *r)
 			   looked == 1 ? "" : "es");
 }
 
-/* --- neighbours --- */
+/* One that plays the same part: a rank of the same group, another worker of the same parent. */
+static bool is_equal(const struct facts *x, const struct process_fact *a, const struct process_fact *b)
+{
+	const struct node *m = x->g->nodes.v[a->node], *n = x->g->nodes.v[b->node];
+
+	if (a == b)
+		return true;
+	return a->parent != NODE_NONE && a->parent == b->parent && HAS(process, m, name) &&
+	       HAS(process, n, name) && GET(process, m, name) == GET(process, n, name);
+}
+
+/* What has no CPU in one process, and who has it instead. */
+struct starved {
+	const struct hot_thread *worst;
+	const struct hot_rival *rival; /* of a process that plays another part */
+	double lost, ran, rivals_ns, equals_ns;
+	size_t n;
+};
+
+static bool lacks_cpu(const struct rule_run *r, const struct hot_thread *th)
+{
+	return facts_pct(r->x, (double)th->runq_ns) >= rule_limit(r, LIMIT_hot_runq);
+}
+
+static void find_starved(const struct rule_run *r, const struct process_fact *p, struct starved *s)
+{
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct hot_thread *th = fact_thread(r->x, p, i);
+
+		if (!lacks_cpu(r, th))
+			continue;
+		s->n++;
+		s->lost += (double)th->runq_ns;
+		s->ran += (double)th->run_ns;
+		if (!s->worst || th->runq_ns > s->worst->runq_ns)
+			s->worst = th;
+	}
+	if (!s->worst)
+		return;
+	vec_for(&s->worst->rivals, v) {
+		const struct process_fact *o = fact_process(r->x, v->node);
+
+		if (o && is_equal(r->x, p, o)) {
+			s->equals_ns += (double)v->run_ns;
+			continue;
+		}
+		if (!s->rival)
+			s->rival = v;
+		s->rivals_ns += (double)v->run_ns;
+	}
+}
+
+/*
+ * Who waits for equals of its own job shares CPUs with them as planned, and who has it from threads that
+ * are not in the recording has an unknown neighbour: neither is told with the same weight.
+ */
+static enum severity starved_grade(struct rule_run *r, const struct starved *s)
+{
+	enum severity grade = rule_grade(r, facts_pct(r->x, s->lost) / (double)s->n);
+
+	if (s->rivals_ns * 2 >= (double)s->worst->runq_ns)
+		return grade;
+	if (s->equals_ns * 2 >= (double)s->worst->runq_ns)
+		return grade > SEVERITY_NOTICE ? SEVERITY_NOTICE : grade;
+	return grade > SEVERITY_NOTICE ? grade - 1 : grade;
+}
+
+static void starved_fired(struct rule_run *r, const struct process_fact *p, const struct starved *s)
+{
+	bool known = s->rival && s->rivals_ns * 2 >= (double)s->worst->runq_ns;
+	double pct = facts_pct(r->x, (double)s->worst->runq_ns);
+	struct finding *fi = rule_fire(r, starved_grade(r, s), known ? 85 : 60, p->node);
+	const struct process_fact *o = known ? fact_process(r->x, s->rival->node) : NULL;
+
+	finding_subject(fi, s->worst->node);
+	for (uint32_t i = 0; i < p->n; i++)
+		if (lacks_cpu(r, fact_thread(r->x, p, i)))
+			finding_subject(fi, fact_thread(r->x, p, i)->node);
+	if (known)
+		finding_subject(fi, s->rival->node);
+	finding_lost(fi, s->lost, "time that its threads were runnable without a CPU");
+	finding_value(r, fi, s->worst->node, "share of the window runnable without a CPU", pct, PERCENT,
+		      LIMIT_hot_runq);
+	fi->title = rule_text(r, "%s waits for a CPU for %.0f %% of the window", rule_name(r, s->worst->node), pct);
+	fi->why = rule_text(r, "%zu thread%s of %s had no CPU for %s though runnable, and ran for %s. ", s->n,
+			    s->n == 1 ? "" : "s", rule_name(r, p->node), rule_ns(r, s->lost), rule_ns(r, s->ran));
+	if (known) {
+		fi->why = rule_text(r, "%sOn its CPUs ran %s for %s.", fi->why, rule_name(r, s->rival->node),
+				    rule_ns(r, (double)s->rival->run_ns));
+		finding_advice(fi, rule_text(r, "Give it CPUs that %s does not use, or lower the other's priority.",
+					     rule_name(r, s->rival->node)));
+	} else if (s->equals_ns * 2 >= (double)s->worst->runq_ns) {
+		fi->why = rule_text(r, "%sOn its CPUs ran threads of the same job.", fi->why);
+		finding_advice(fi, "Run fewer of them at once, or give the job more CPUs.");
+	} else {
+		fi->why = rule_text(r, "%sWho ran instead is not in this recording, or had a higher priority.", fi->why);
+		finding_advice(fi, "Record the whole host, without -p, to see who takes its CPUs; look at nice values and at what runs "
+				   "beside this machine, if it is a virtual one.");
+	}
+	if (o)
+		finding_command(fi, rule_text(r, "renice -n 10 -p %" PRIu64,
+					      GET(process, r->x->g->nodes.v[o->node], pid)));
+	fi->expectation = "At most the time lost; what the neighbour loses is not counted.";
+}
 
 static void check_cpu_wait(struct rule_run *r)
 {
-	size_t threads = 0;
+	size_t all = 0;
 
 	if (!rule_has_run_queues(r))
 		return;
-	vec_for(&r->x->processes, p)
-	{
-		const struct hot_thread *worst = NULL;
-		const struct hot_rival *rival = NULL;
-		double lost = 0, wanted = 0;
-		struct finding *fi;
-		size_t n = 0;
+	vec_for(&r->x->processes, p) {
+		struct starved s = {0};
 
-		for (uint32_t i = 0; !p->kernel && !p->claimed && i < p->n; i++) {
-			const struct hot_thread *th = fact_thread(r->x, p, i);
-
-			threads++;
-			if (facts_pct(r->x, (double)th->runq_ns) < rule_limit(r, LIMIT_hot_runq))
-				continue;
-			n++;
-			lost += (double)th->runq_ns;
-			wanted += (double)(th->runq_ns + th->run_ns);
-			if (!worst || th->runq_ns > worst->runq_ns)
-				worst = th;
-		}
-		if (!n || rule_grade(r, lost * 100 / wanted) == SEVERITY_INFO)
+		if (p->kernel || p->claimed)
 			continue;
-		vec_for(&worst->rivals, v) if (!rival && fact_process(r->x, v->node) != p) rival =
-		    v;
-		fi = rule_fire(r, rule_grade(r, facts_pct(r->x, lost) / (double)n), rival ? 80 : 70,
-			       p->node);
-		finding_subject(fi, worst->node);
-		for (uint32_t i = 0; i < p->n; i++)
-			if (facts_pct(r->x, (double)fact_thread(r->x, p, i)->runq_ns) >=
-			    rule_limit(r, LIMIT_hot_runq))
-				finding_subject(fi, fact_thread(r->x, p, i)->node);
-		if (rival)
-			finding_subject(fi, rival->node);
-		finding_lost(fi, lost, "time that its threads were runnable without a CPU");
-		finding_value(r, fi, worst->node, "share of the window runnable without a CPU",
-			      facts_pct(r->x, (double)worst->runq_ns), PERCENT, LIMIT_hot_runq);
-		fi->title =
-		    rule_text(r, "%s waits for a CPU for %.0f %% of the window",
-			      rule_name(r, worst->node), facts_pct(r->x, (double)worst->runq_ns));
-		fi->why = rule_text(
-		    r,
-		    "%zu thread%s of %s had no CPU for %s though runnable, and ran for %s.%s%s%s%s",
-		    n, n == 1 ? "" : "s", rule_name(r, p->node), rule_ns(r, lost),
-		    rule_ns(r, wanted - lost), rival ? " On its CPUs ran " : "",
-		    rival ? rule_name(r, rival->node) : "", rival ? " for " : "",
-		    rival ? rule_text(r, "%s.", rule_ns(r, (double)rival->run_ns)) : "");
-		finding_advice(
-		    fi,
-		    rival ? rule_text(
-				r,
-				"Give it CPUs that %s does not use, or lower the other's priority.",
-				rule_name(r, rival->node))
-			  : "Run fewer busy threads, or give it more CPUs.");
-		if (rival && fact_process(r->x, rival->node))
-			finding_command(
-			    fi,
-			    rule_text(r, "renice -n 10 -p %llu",
-				      (unsigned long long)GET(
-					  process,
-					  r->x->g->nodes.v[fact_process(r->x, rival->node)->node],
-					  pid)));
-		fi->expectation = "At most the time lost; what the neighbour loses is not counted.";
+		all++;
+		find_starved(r, p, &s);
+		if (s.n && starved_grade(r, &s) > SEVERITY_INFO)
+			starved_fired(r, p, &s);
 	}
-	rule_clear(r, "run-queue time of %zu threads", threads);
+	rule_clear(r, "run-queue time of the threads of %zu processes", all);
 }
 
 static void check_demand(struct rule_run *r)
 {
-	double demand;
+	double demand, runq = 0, run = 0, told = 0;
 	struct finding *fi;
-	double runq = 0, run = 0;
 
 	if (!rule_has_run_queues(r))
 		return;
 	demand = r->x->hot->demand_pct;
 	if (!hot_has(demand))
 		return rule_unknown(r, "the number of CPUs", "record with this program");
-	vec_for(&r->x->hot->threads, th)
-	{
+	rule_clear(r, "%.0f %% of all CPUs wanted", demand);
+	vec_for(&r->x->hot->threads, th) {
 		runq += (double)th->runq_ns;
 		run += (double)th->run_ns;
 	}
-	if (demand > rule_limit(r, LIMIT_cpu_demand) &&
-	    rule_grade(r, runq * 100 / (run + runq)) > SEVERITY_INFO) {
-		fi = rule_fire(r, rule_grade(r, runq * 100 / (run + runq)), 80, r->x->host);
-		for (size_t i = 0; i < r->x->hot->threads.n && fi->subjects.n < 5; i++)
-			if (facts_pct(r->x, (double)r->x->hot->threads.v[i].runq_ns) > 5)
-				finding_subject(fi, r->x->hot->threads.v[i].node);
-		finding_lost(fi, runq, "run-queue time of all threads");
-		finding_value(r, fi, r->x->host, "CPU time wanted, of all CPUs", demand, PERCENT,
-			      LIMIT_cpu_demand);
-		fi->title = rule_text(r, "The host's threads want %.0f %% of its %u CPUs", demand,
-				      r->x->n_cpus);
-		fi->why = rule_text(r, "They ran for %s and stood runnable for %s.",
-				    rule_ns(r, run), rule_ns(r, runq));
-		finding_advice(fi, "Run less at once, or on more CPUs; keep latency-critical "
-				   "processes on CPUs of their own.");
-		fi->expectation = "Work done stays the same; what is left gets its CPU sooner.";
-	}
-	rule_clear(r, "%.0f %% of all CPUs wanted", demand);
+	vec_for(&r->x->processes, p)
+		told += p->claimed ? (double)p->runq_ns : 0;
+	/* One process that wants too much has a finding of its own. */
+	if (demand <= rule_limit(r, LIMIT_cpu_demand) || told * 2 > runq ||
+	    rule_grade(r, runq * 100 / (run + runq)) == SEVERITY_INFO)
+		return;
+	fi = rule_fire(r, rule_grade(r, runq * 100 / (run + runq)), 80, r->x->host);
+	for (size_t i = 0; i < r->x->hot->threads.n && fi->subjects.n < 5; i++)
+		if (facts_pct(r->x, (double)r->x->hot->threads.v[i].runq_ns) > 5)
+			finding_subject(fi, r->x->hot->threads.v[i].node);
+	finding_lost(fi, runq, "run-queue time of all threads");
+	finding_value(r, fi, r->x->host, "CPU time wanted, of all CPUs", demand, PERCENT, LIMIT_cpu_demand);
+	fi->title = rule_text(r, "The host's threads want %.0f %% of its %u CPUs", demand, r->x->n_cpus);
+	fi->why = rule_text(r, "They ran for %s and stood runnable for %s.", rule_ns(r, run), rule_ns(r, runq));
+	finding_advice(fi, "Run less at once, or on more CPUs; keep latency-critical processes on CPUs of their own.");
+	fi->expectation = "Work done stays the same; what is left gets its CPU sooner.";
 }
 
 const struct rule rules_cpu[] = {
@@ -392,7 +433,8 @@ const struct rule rules_cpu[] = {
      .title = "Threads wait for a free CPU",
      .fires =
 	 "threads of a process were runnable without a CPU for more than `hot.runq` of the window.",
-     .graded = "share of time lost: mean run-queue time of those threads, of the window.",
+     .graded = "share of time lost: mean run-queue time of those threads, of the window; at most a notice where equals of the same job "
+	       "had the CPU, one level less where it is not known who had it.",
      .needs = "thread.runq_ns (probe sched).",
      .advice = "CPUs that the neighbour does not use, or a lower priority for it.",
      RULE_LIMITS(LIMIT_hot_runq),

@@ -1,5 +1,6 @@
 /* Data plane: loaders that are too slow or hand over too little at a time. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "rule_parts.h"
@@ -26,7 +27,9 @@ static void check_messages(struct rule_run *r)
 				continue;
 			known++;
 			mean = (double)l->bytes / (double)l->messages;
-			share = facts_pct(r->x, (double)l->waited_ns);
+			/* Both sides: what the receiver waits, and what the calls cost. */
+			share = facts_pct(r->x, fmax((double)l->waited_ns,
+						     (double)l->messages * rule_limit(r, LIMIT_message_cost)));
 			if (mean > rule_limit(r, LIMIT_loader_message) ||
 			    per_s(r->x, l->messages) < rule_limit(r, LIMIT_loader_calls))
 				continue;
@@ -38,9 +41,9 @@ static void check_messages(struct rule_run *r)
 				       75, from->node);
 			finding_subject(fi, from->node);
 			finding_subject(fi, t->actors.v[l->to].node);
-			finding_lost(fi, (double)l->waited_ns,
-				     "time that threads of the receiver were blocked until the "
-				     "sender woke them");
+			finding_lost(fi, share / 100 * (double)r->x->window_ns,
+				     "time that the receiver was blocked until the sender woke it, or what "
+				     "the calls cost (message.cost), whichever is more");
 			finding_value(r, fi, from->node, "mean size of a message", mean, BYTES,
 				      LIMIT_loader_message);
 			finding_value(r, fi, from->node, "messages a second",
@@ -66,15 +69,15 @@ static void check_messages(struct rule_run *r)
 			     "record as root with probes 'sock' and 'ipc'");
 }
 
-const struct rule rules_data[] = {{.id = "small-messages",
+const struct rule rules_data[] = {{.id = "tiny-messages",
 				   .layer = LAYER_DATA,
 				   .title = "Data is handed over in very small parts",
 				   .fires = "one process gives another at least `loader.calls` "
 					    "messages of at most `loader.message` on average.",
 				   .graded = "share of time lost: time that the receiver was "
-					     "blocked until the sender woke it; at least a notice.",
+					     "blocked until the sender woke it, or messages times `message.cost`; at least a notice.",
 				   .needs = "flows with bytes and messages (probes sock, ipc).",
 				   .advice = "larger batches, shared memory.",
-				   RULE_LIMITS(LIMIT_loader_message, LIMIT_loader_calls),
+				   RULE_LIMITS(LIMIT_loader_message, LIMIT_loader_calls, LIMIT_message_cost),
 				   .check = check_messages},
 				  {0}};

@@ -205,7 +205,7 @@ static void fault_waits(struct rule_run *r)
 
 		if (!s.n || p->kernel || rule_grade(r, pct) == SEVERITY_INFO)
 			continue;
-		fi = rule_fire(r, rule_grade(r, pct), 85, p->node);
+		fi = rule_fire(r, rule_grade(r, pct), 85, s.worst->node);
 		finding_subject(fi, s.worst->node);
 		finding_lost(fi, (double)s.ns, "time that its threads were blocked in page faults");
 		finding_value(r, fi, s.worst->node, "blocked in page faults",
@@ -265,7 +265,7 @@ static size_t fault_rates(struct rule_run *r)
 			   100);
 		if (per_s < rule_limit(r, LIMIT_faults_rate) || rule_grade(r, pct) == SEVERITY_INFO)
 			continue;
-		fi = rule_fire(r, rule_grade(r, pct), 75, p->node);
+		fi = rule_fire(r, rule_grade(r, pct), 75, worst->node);
 		finding_subject(fi, worst->node);
 		finding_subject(fi, p->node);
 		finding_lost(fi, pct / 100 * (double)p->run_ns,
@@ -509,6 +509,7 @@ const struct rule rules_memory[] = {
      .needs = "waits_for page_fault (probe sched); thread.minor_faults.",
      .advice = "reuse buffers; read rather than map; huge pages.",
      RULE_LIMITS(LIMIT_faults_rate, LIMIT_faults_cost),
+     .family = "thread",
      .check = check_faults},
     {.id = "shm-size",
      .layer = LAYER_MEMORY,

@@ -386,7 +386,7 @@ static void check_store(struct rule_run *r)
 				"ray start --plasma-directory=/dev/shm --object-store-memory=BYTES "
 				"  # with --shm-size of at least that");
 		fi->expectation =
-		    "Writing back the file stops; how much that costs now, disk-write-wait tells.";
+		    "Writing back the file stops; how much that costs now, the rule checkpoint tells.";
 	}
 	shared_memory_done(&all);
 	if (known)
@@ -397,7 +397,7 @@ static void check_store(struct rule_run *r)
 }
 
 const struct rule rules_storage[] = {
-    {.id = "disk-read-wait",
+    {.id = "disk-wait",
      .layer = LAYER_STORAGE,
      .title = "A thread waits for a disk to read",
      .fires = "a thread is blocked on disks or files for at least `disk.wait` of the window, and "
@@ -409,7 +409,7 @@ const struct rule rules_storage[] = {
      RULE_LIMITS(LIMIT_disk_wait),
      .family = "disk",
      .check = check_read_wait},
-    {.id = "disk-write-wait",
+    {.id = "checkpoint",
      .layer = LAYER_STORAGE,
      .title = "A thread waits for a disk to write: a checkpoint, a log",
      .fires = "a thread is blocked on disks or files for at least `disk.wait` of the window, and "
