@@ -287,3 +287,7 @@ double topo_cpu_share(const struct topo_place *p, uint32_t numa_node);
 /** Whether @p other is @p actor, an ancestor or descendant of it, in its group, or exchanges data
  * with it. */
 bool topo_related(const struct topology *t, uint32_t actor, uint32_t other);
+
+/** @return 1: @p a asks @p b, as far as roles, open ears and the first transfers tell; -1: @p b
+ * asks; 0: not known */
+int topo_who_asks(const struct topology *t, uint32_t a, uint32_t b);

@@ -40,10 +40,6 @@ struct topo_actor *topo_new_actor(struct topology *t, enum actor_kind kind, uint
 /** Add up another observation; topo_sort_links() merges those of the same ends and kind. */
 void topo_put_link(struct topology *t, const struct topo_link *l);
 
-/** @return 1: @p a asks @p b, as far as roles, open ears and the first transfers tell; -1: @p b
- * asks; 0: not known */
-int topo_who_asks(const struct topology *t, uint32_t a, uint32_t b);
-
 /** First link from one actor to another, SIZE_MAX: there is none. */
 size_t topo_find_link(const struct topology *t, uint32_t from, uint32_t to);
 

@@ -391,13 +391,16 @@ static int run_show(int argc, char **argv)
 static int report_html(struct view_args *a)
 {
 	struct opened_study *o = mem_alloc(sizeof(*o));
+	struct interval_amounts amounts = {0};
 	struct strbuf b = {0};
 	struct err e;
 	int rc = study_open(o, a->file, NULL, &e);
 
 	if (!rc) {
-		rc = render_html(&o->study, &o->findings, &b, &e);
+		rc = graph_load_amounts(&o->graph, &amounts, a->file, &e);
+		rc = rc < 0 ? rc : render_html(&o->study, &o->findings, &amounts, &b, &e);
 		study_close(o);
+		vec_done(&amounts.v);
 	}
 	rc = rc < 0 ? fail(&e) : output(a, &b);
 	strbuf_done(&b);

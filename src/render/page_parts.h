@@ -1,5 +1,6 @@
 #pragma once
 
+#include "amounts.h"
 #include "json.h"
 #include "study.h"
 
@@ -39,6 +40,8 @@ struct page {
 	const struct study *s;
 	struct graph *g;
 	const struct topology *t;
+	const struct interval_amounts *amounts; /**< NULL: none */
+	size_t buckets;		     /**< steps of series */
 	VEC(uint32_t) kept;	     /**< actors */
 	VEC(struct page_fold) folds;
 	uint32_t *row_of;	     /**< [t->actors.n] row of each actor */
@@ -63,7 +66,10 @@ void page_write_actors(struct page *p, struct json_writer *w);	  /* actors */
 void page_write_links(struct page *p, struct json_writer *w);	  /* links */
 void page_write_threads(struct page *p, struct json_writer *w);	  /* threads */
 void page_write_findings(struct page *p, const struct findings *f, struct json_writer *w);
-void page_write_time(struct page *p, struct json_writer *w);
+void page_write_waits(struct page *p, struct json_writer *w);	  /* roots, chains */
+void page_write_time(struct page *p, struct json_writer *w);	  /* time, where there is any */
+/** Members of a thread. */
+void page_write_profile(struct page *p, uint32_t thread, struct json_writer *w);
 
 /** As json_key_str(), but at most PAGE_TEXT_MAX bytes, cut between characters; NULL: nothing. */
 void page_key_text(struct json_writer *w, const char *key, const char *s);

@@ -47,11 +47,12 @@ static void write_structure(const struct study *s, struct json_writer *w)
 	render_topology_json((struct topology *)(uintptr_t)s->t, &v, w);
 }
 
-void render_page_json(const struct study *s, const struct findings *f, struct json_writer *w)
+void render_page_json(const struct study *s, const struct findings *f, const struct interval_amounts *a, struct json_writer *w)
 {
 	struct page p;
 
 	page_init(&p, s, f);
+	p.amounts = a;
 	json_write_object(w);
 	json_key_u64(w, "schema_version", GRAPH_SCHEMA_VERSION);
 	json_key_str(w, "generator", "witty-profiler " WITTY_VERSION);
@@ -64,6 +65,8 @@ void render_page_json(const struct study *s, const struct findings *f, struct js
 	page_write_actors(&p, w);
 	page_write_links(&p, w);
 	page_write_threads(&p, w);
+	page_write_waits(&p, w);
+	page_write_time(&p, w);
 	page_write_findings(&p, f, w);
 	write_structure(s, w);
 	json_write_object_end(w);
@@ -89,7 +92,8 @@ static void add_escaped(struct strbuf *b, const char *json, size_t n)
 	}
 }
 
-int render_html(const struct study *s, const struct findings *f, struct strbuf *b, struct err *e)
+int render_html(const struct study *s, const struct findings *f, const struct interval_amounts *a, struct strbuf *b,
+		struct err *e)
 {
 	struct strbuf json = {0};
 	struct json_writer w;
@@ -100,7 +104,7 @@ int render_html(const struct study *s, const struct findings *f, struct strbuf *
 	}
 	/* ASCII only: no separator of lines, no direction of writing and no encoding can come in. */
 	json_writer_init_strbuf(&w, &json, JSON_ASCII);
-	render_page_json(s, f, &w);
+	render_page_json(s, f, a, &w);
 	if (json_writer_finish(&w, e) < 0) {
 		strbuf_done(&json);
 		return e->code;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "amounts.h"
 #include "finding.h"
 #include "json.h"
 #include "strbuf.h"
@@ -13,15 +14,17 @@
  * others are added up in rows that stand for many, and `left_out` says how many those are.
  *
  * @param f NULL: no findings
+ * @param a what each interval added; NULL: not known
  */
-void render_page_json(const struct study *s, const struct findings *f, struct json_writer *w);
+void render_page_json(const struct study *s, const struct findings *f, const struct interval_amounts *a, struct json_writer *w);
 
 /**
  * The page itself: one HTML file with everything inside, that asks nothing of any network.
  *
  * @return 0, or -ENOTSUP when the program was built without the page
  */
-int render_html(const struct study *s, const struct findings *f, struct strbuf *b, struct err *e);
+int render_html(const struct study *s, const struct findings *f, const struct interval_amounts *a, struct strbuf *b,
+		struct err *e);
 
 /** Whether the program was built with the page. */
 bool html_is_built(void);

@@ -120,3 +120,18 @@ int graph_load(struct graph *g, const char *path, struct err *e)
 {
 	return graph_load_timed(g, NULL, path, e);
 }
+
+int graph_load_amounts(struct graph *g, struct interval_amounts *ret, const char *path, struct err *e)
+{
+	int format = strcmp(path, "-") ? file_format(path, e) : FORMAT_JSON, rc;
+	struct stored *s;
+
+	if (format != FORMAT_RECORDING)
+		return format < 0 ? format : 0;
+	rc = stored_open(&s, path, e);
+	if (rc < 0)
+		return rc;
+	rc = stored_load_amounts(s, g, ret, e);
+	stored_close(s);
+	return rc;
+}

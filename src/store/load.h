@@ -1,5 +1,6 @@
 #pragma once
 
+#include "amounts.h"
 #include "err.h"
 #include "graph.h"
 #include "timeline.h"
@@ -22,3 +23,11 @@ int graph_load(struct graph *g, const char *path, struct err *e);
  * @param ret zeroed; stays empty where the file is no recording; the caller's, timeline_done()
  */
 int graph_load_timed(struct graph *g, struct timeline *ret, const char *path, struct err *e);
+
+/**
+ * What each interval of the recording @p path added, once @p g was read from it. Nothing for files that are
+ * no recordings, or were read from standard input.
+ *
+ * @param ret zeroed; the caller frees it with vec_done(&ret->v)
+ */
+int graph_load_amounts(struct graph *g, struct interval_amounts *ret, const char *path, struct err *e);

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "amounts.h"
 #include "err.h"
 #include "graph.h"
 #include "timeline.h"
@@ -72,3 +73,11 @@ int stored_load_around(struct stored *s, struct graph *g, const char *id, unsign
 
 /** Number of items of a type, without reading them. @return < 0 on error */
 int64_t stored_count(struct stored *s, const struct type *t);
+
+/**
+ * Read what each interval added, for pictures over time. Its entities are found in @p g by their ids:
+ * those of this recording, which may have been closed meanwhile.
+ *
+ * @param ret zeroed; the caller frees it with vec_done(&ret->v)
+ */
+int stored_load_amounts(struct stored *s, struct graph *g, struct interval_amounts *ret, struct err *e);

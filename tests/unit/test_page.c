@@ -54,7 +54,7 @@ static void json_of(struct world *w, struct strbuf *b)
 	struct err e;
 
 	json_writer_init_strbuf(&writer, b, JSON_ASCII);
-	render_page_json(&w->s, NULL, &writer);
+	render_page_json(&w->s, NULL, NULL, &writer);
 	assert_int_equal(json_writer_finish(&writer, &e), 0);
 }
 
@@ -81,7 +81,7 @@ TEST(names_cannot_end_the_data)
 	add_process(&w.g, 11, "<!-- <script> \xe2\x80\xa8 \xe2\x80\xae");
 	analyse(&w);
 	if (html_is_built()) {
-		assert_int_equal(render_html(&w.s, NULL, &b, &e), 0);
+		assert_int_equal(render_html(&w.s, NULL, NULL, &b, &e), 0);
 		data = strstr(strbuf_str(&b), "id=\"data\">");
 		assert_non_null(data);
 		/* The first '<' behind the data is the one of the page. */
@@ -89,7 +89,7 @@ TEST(names_cannot_end_the_data)
 		assert_non_null(strstr(data, "\\u003c/script"));
 		assert_null(strstr(strbuf_str(&b), "\xe2\x80\xa8"));
 	} else {
-		assert_int_equal(render_html(&w.s, NULL, &b, &e), -ENOTSUP);
+		assert_int_equal(render_html(&w.s, NULL, NULL, &b, &e), -ENOTSUP);
 		assert_non_null(strstr(e.hint, "web"));
 	}
 	strbuf_done(&b);

@@ -1,64 +1,56 @@
-// Draws whom a thread waits for, and whom that one waits for: the chain down to one that runs itself.
+// Draws where the time goes that a thread waits: over whom, down to who runs, or waits for what no thread gives.
 
-import type { Waker } from "./data";
+import type { Chain, Role } from "./data";
 import { h, isolated, pressable, s } from "./dom";
 import { percent, time } from "./format";
-import { IDLE, Model } from "./model";
+import type { Model } from "./model";
 import { update } from "./state";
 
-interface Step { thread: number; label: string; by?: Waker; note: string }
+const WIDTH = 190, GAP = 120, HEIGHT = 58, ROW = 74, PARTS = 4;
 
-const STEPS_MAX = 8;
+interface Step { text: string; note: string; id?: string; last: boolean }
 
-/** Who ended most of the waits that were not idle. */
-function mainWaker(model: Model, row: number): Waker | undefined {
-  return (model.doc.threads[row].wakers ?? []).find((w) => !IDLE.has(w.cause) && w.thread !== row);
+function stepsOf(part: Chain["parts"][0]): Step[] {
+  const step = (r: Role, note: string, last = false): Step => ({ text: r.text, note, id: r.id, last });
+  return [...part.via.map((r) => step(r, "waits too")), step(part.root, part.state + (part.root_object ? `: ${part.root_object}` : ""), true)];
 }
 
-export function chainOf(model: Model, row: number): Step[] {
-  const steps: Step[] = [];
-  const seen = new Set<number>();
-  let at = row, by: Waker | undefined;
-  while (steps.length < STEPS_MAX) {
-    const t = model.doc.threads[at];
-    const run = model.share(t, t.run_ns);
-    steps.push({ thread: at, label: model.threadLabel(at), by, note: `${percent(run)} running` });
-    seen.add(at);
-    const next = mainWaker(model, at);
-    if (!next) break;
-    by = next;
-    if (next.thread === undefined || seen.has(next.thread)) {
-      steps.push({ thread: -1, label: next.thread === undefined ? next.object ?? "interrupt" : model.threadLabel(next.thread), by,
-        note: next.thread === undefined ? "no thread" : "again: they wait for each other" });
-      break;
-    }
-    at = next.thread;
-  }
-  return steps;
+function drawStep(model: Model, step: Step, x: number, y: number): SVGGElement {
+  const g = s("g", { class: step.last ? "root" : "" }, s("title", {}, `${step.text}: ${step.note}`),
+    s("rect", { x: x + 1, y, width: WIDTH - 2, height: HEIGHT, rx: 6 }),
+    s("text", { x: x + 10, y: y + 24, class: "strong" }, isolated(step.text, 25)),
+    s("text", { x: x + 10, y: y + 44 }, isolated(step.note, 28)));
+  const id = step.id;
+  if (id && model.boxes.has(id)) pressable(g, `${step.text}, ${step.note}`, () => update({ selected: id }));
+  return g;
 }
 
+/** One row for each way; the widest first. */
 export function chainPicture(model: Model, row: number): Element {
-  const steps = chainOf(model, row);
-  if (steps.length < 2) return h("p", { class: "note" }, "No other thread ended waits of this one that count: the chain ends here.");
-  const width = 178, gap = 118, height = 64;
-  const total = steps.length * width + (steps.length - 1) * gap;
-  const svg = s("svg", { class: "picture chain", viewBox: `0 0 ${total} ${height + 8}`, width: total, height: height + 8, role: "group", "aria-label": "Chain of waits" });
-  steps.forEach((step, i) => {
-    const x = i * (width + gap);
-    const g = s("g", { class: step.thread < 0 ? "end" : i === steps.length - 1 ? "root" : "" },
-      s("title", {}, step.label),
-      s("rect", { x: x + 1, y: 5, width: width - 2, height: height - 4, rx: 6 }),
-      s("text", { x: x + 10, y: 30, class: "strong" }, isolated(step.label, 22)),
-      s("text", { x: x + 10, y: 50 }, step.note));
-    if (step.thread >= 0)
-      pressable(g, `${step.label}, ${step.note}`, () => update({ selected: model.doc.threads[step.thread].id }));
-    svg.append(g);
-    if (!step.by) return;
-    const from = x - gap;
-    svg.append(s("line", { x1: from + 2, y1: 36, x2: x - 8, y2: 36, class: "arrow" }),
-      s("path", { d: `M${x - 2} 36l-9 -5v10z`, class: "head" }),
-      s("text", { x: from + gap / 2, y: 26, "text-anchor": "middle" }, `waits ${time(step.by.ns)}`),
-      s("text", { x: from + gap / 2, y: 54, "text-anchor": "middle" }, step.by.cause));
+  const chain = model.chainOf(row);
+  const parts = (chain?.parts ?? []).filter((p) => !p.idle).slice(0, PARTS);
+  if (!chain || !parts.length)
+    return h("p", { class: "note" }, model.doc.chains.length ? "It does not wait for anybody in a way that counts." : "Who waits for whom was not recorded.");
+  const ways = parts.map((p) => stepsOf(p));
+  const columns = 1 + Math.max(...ways.map((w) => w.length));
+  const W = columns * WIDTH + (columns - 1) * GAP, H = parts.length * ROW;
+  const svg = s("svg", { class: "picture chain", viewBox: `0 0 ${W} ${H}`, width: W, height: H, role: "group", "aria-label": "Chain of waits" });
+  svg.append(drawStep(model, { text: chain.text, note: `late for ${time(chain.late_ns)}`, last: false }, 0, 6));
+  parts.forEach((part, i) => {
+    const y = i * ROW + 6, middle = y + HEIGHT / 2;
+    ways[i].forEach((step, k) => {
+      const x = (k + 1) * (WIDTH + GAP), from = x - GAP;
+      if (k === 0 && i > 0)
+        svg.append(s("path", { d: `M${WIDTH / 2} ${6 + HEIGHT}V${middle}H${x - 8}`, class: "arrow" }));
+      else
+        svg.append(s("line", { x1: from + 2, y1: middle, x2: x - 8, y2: middle, class: "arrow" }));
+      svg.append(s("path", { d: `M${x - 2} ${middle}l-9 -5v10z`, class: "head" }));
+      if (k === 0)
+        svg.append(s("text", { x: from + GAP / 2, y: middle - 8, "text-anchor": "middle" }, `waits ${time(part.ns)}`),
+          s("text", { x: from + GAP / 2, y: middle + 16, "text-anchor": "middle" }, `${part.cause}, ${percent(part.ns / Math.max(1, chain.late_ns))}`));
+      svg.append(drawStep(model, step, x, y));
+    });
   });
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Chain of waits" }, svg);
+  return h("div", {}, h("h4", {}, "Whom it waits for, down to the root"),
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Chain of waits" }, svg as unknown as HTMLElement));
 }

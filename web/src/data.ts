@@ -31,24 +31,41 @@ export interface Actor {
   rank?: number; place?: Place; type?: string; near?: string; affinity?: string; users?: number[]; fields?: Fields;
 }
 
+/** `asks`: whether the sender is the one that asks; not there: not known. */
 export interface Link {
-  from: number; to: number; kind: string; bytes?: number; messages?: number; waited_ns?: number; shared?: boolean;
+  from: number; to: number; kind: string; bytes?: number; messages?: number; waited_ns?: number; shared?: boolean; asks?: boolean;
 }
 
 export interface Wait { object?: string; cause: string; ns: number; waits?: number; longest_ns?: number }
 export interface Waker { thread?: number; object?: string; cause: string; ns: number; wakeups?: number }
 
+export interface Reason { text: string; rule?: string; advice?: string }
+
 /** What the analysis of hot threads says of one. */
 export interface Profile {
-  score?: number; class?: string; cause?: string; why?: string; advice?: string;
+  points: number; possible: number; level: string; class: string; class_why?: string; cause: string; cause_why?: string;
+  cpu_pct?: number; user_pct?: number; remote_pct?: number; reasons?: Reason[]; rules?: Reason[]; affinity?: string; switching?: string;
+}
+
+/** A thread that others wait for, and what it does meanwhile. */
+export interface Root {
+  thread?: number; id: string; state: string; object?: string; waiters: number; waited_ns: number; wall_ns?: number; idle: boolean;
+  roles: string[];
+}
+
+export interface Role { text: string; thread?: number; id?: string }
+
+/** Where the time goes that equal threads of one process wait. */
+export interface Chain {
+  text: string; threads: number[]; waited_ns: number; late_ns: number; seen_pct: number;
+  parts: { ns: number; cause: string; object?: string; state: string; root_object?: string; idle: boolean; via: Role[]; root: Role }[];
 }
 
 export interface Thread {
   id: string; tid: number; name?: string; process: number; run_ns?: number; runq_ns?: number; blocked_ns?: number;
   observed_ns?: number; voluntary_switches?: number; involuntary_switches?: number; migrations?: number;
   wakeups?: number; causes?: Record<string, number>; waits?: Wait[]; wakers?: Waker[];
-  cpus?: [cpu: number, ns: number][]; profile?: Profile; waited_by_others_ns?: number;
-  run_series?: number[];
+  cpus?: [cpu: number, ns: number][]; profile?: Profile; waited_for_ns?: number; waiters?: number;
 }
 
 export type Severity = "critical" | "warning" | "notice" | "info";
@@ -76,18 +93,24 @@ export interface Structure {
   paths: { actors: string[]; steps: string[]; bytes: number | null; waited_ns: number }[];
 }
 
-/** Series over the intervals of the recording; each value is what that interval added. */
-export interface Series { name: string; row?: number; thread?: number; values: (number | null)[] }
+/** One value for each interval. */
+export interface Series { name?: string; row?: number; values: number[] }
 export interface Time {
   starts_ns: number[]; ends_ns: number[];
-  cpu: Series[]; flows: Series[]; waits: Series[]; devices: Series[];
+  cpu: Series[];                  // ns on CPUs by process
+  threads: number[][][];          // of the first threads: running, runnable, blocked in microseconds
+  flows: Series[];                // bytes sent and written, by kind
+  reads: Series[];                // bytes read from files
+  waits: Series[];                // ns blocked by cause
+  sent: Series[]; read: Series[]; // bytes by process and kind
+  moved: Series[]; busy: Series[]; // bytes, and ns with requests, of disks and interfaces
 }
 
 export interface Doc {
   schema_version: number; generator: string; about: About; units: Record<string, Record<string, string>>;
   left_out: { what: string; kept: number; all: number }[]; processes_all: number; threads_all: number;
-  hosts: Entity[]; numa: Entity[]; cpus: Cpu[]; containers: Container[]; actors: Actor[]; main?: number;
-  links: Link[]; threads: Thread[];
+  hosts: Entity[]; numa: Entity[]; cpus: Cpu[]; containers: Container[]; actors: Actor[]; unused_devices: Actor[]; main?: number;
+  links: Link[]; threads: Thread[]; roots: Root[]; chains: Chain[];
   thread_nodes: { thread: number; cpu: [node: number, amount: number][]; remote?: number }[];
   findings: Finding[]; blind?: string[]; topology: Structure; time?: Time;
 }

@@ -12,7 +12,7 @@ import { Table } from "./table";
 import { amountIn } from "./time";
 import { kindClass } from "./topology_draw";
 
-const BANDS = 40;
+const BANDS = 30;
 
 export class FlowsView implements ViewPart {
   readonly element: HTMLElement;
@@ -71,20 +71,16 @@ export class FlowsView implements ViewPart {
 
   private draw(): void {
     const amount = (l: Link): number | undefined => this.amount(l);
-    const row = this.row(), own = row >= 0 ? this.model.linksOf.get(row) ?? [] : [];
-    const largest = this.model.doc.links.filter((l) => l.from !== l.to)
-      .sort((a, b) => (amount(b) ?? 0) - (amount(a) ?? 0)).slice(0, BANDS);
-    // What belongs to the selected one is there too, however small.
-    const links = [...new Set([...largest, ...own.slice(0, BANDS).filter((l) => l.from !== l.to)])];
+    const row = this.row(), links = this.model.doc.links.filter((l) => l.from !== l.to && (!state.brush || amount(l) !== 0));
     clear(this.bands);
     this.bands.append(h("h3", {}, "Where the data goes"));
     if (!links.length) { this.bands.append(h("p", {}, "No flows were recorded.")); this.matrix.replaceChildren(); return; }
     const kinds = [...new Set(links.map((l) => l.kind))].sort();
     this.bands.append(
       h("p", { class: "legend-line" }, ...kinds.map((k) => h("span", { class: "kind " + kindClass(this.model, k) }, h("i", { class: "line" }), k.replace(/_/g, " "))),
-        h("span", { class: "note" }, `From who asks (left) to who serves (right); the full part of a band goes to the right, the pale part comes back. The ${Math.min(BANDS, links.length)} largest flows.`)),
+        h("span", { class: "note" }, `From who asks (left) to who serves (right); the full part of a band goes to the right, the pale part comes back. The largest ${BANDS} at most; equal programs are one when they are many.`)),
       row >= 0 ? h("p", {}, "Selected: ", name(this.model.actorLabel(row)), " ", h("button", { type: "button", click: () => update({ selected: "" }) }, "Show all")) : "",
-      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Flows as bands" }, sankeyPicture(this.model, links, amount) as unknown as HTMLElement));
+      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Flows as bands" }, sankeyPicture(this.model, { links, amount, most: BANDS, selected: row }) as unknown as HTMLElement));
     this.matrix.replaceChildren(matrixPart(this.model, amount));
   }
 }

@@ -63,7 +63,7 @@ function brushNote(model: Model): HTMLElement {
     const [a, b] = state.brush;
     const { starts_ns, ends_ns } = model.doc.time;
     const t0 = starts_ns[0];
-    note.append(`Only ${((starts_ns[a] - t0) / 1e9).toFixed(1)} s to ${((ends_ns[b] - t0) / 1e9).toFixed(1)} s of the window is shown where series are known. `,
+    note.append(`Only ${((starts_ns[a] - t0) / 1e9).toFixed(1)} s to ${((ends_ns[b] - t0) / 1e9).toFixed(1)} s of the window is shown; flows are split by what their senders sent in it. `,
       h("button", { type: "button", click: () => update({ brush: null }) }, "Show all"));
   };
   onChange(draw);
@@ -87,7 +87,7 @@ function start(): void {
   const copy: HTMLButtonElement = h("button", { type: "button", id: "copy-link", click: () => void copyLink(copy) }, "Copy link");
   const top = h("header", {}, h("a", { class: "skip", href: "#view", click: (e) => { e.preventDefault(); main.focus(); } }, "Skip to the view"),
     h("h1", {}, "witty-profiler ", h("bdi", { class: "host" }, host)),
-    h("span", { class: "when" }, when(doc.about.start_ns)), nav,
+    doc.about.start_ns > 0 && h("span", { class: "when" }, when(doc.about.start_ns)), nav,
     h("div", { class: "tools" }, ...exportTools(() => main), copy, themeButton()));
 
   const show = (changed: Set<string>): void => {

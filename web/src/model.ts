@@ -1,6 +1,6 @@
 // The document as nested boxes: host, NUMA node, container, process, thread; and what belongs to each.
 
-import type { Actor, Doc, Finding, Link, Thread } from "./data";
+import type { Actor, Chain, Doc, Finding, Link, Thread } from "./data";
 
 export type BoxKind =
   "root" | "host" | "numa" | "container" | "process" | "thread" | "device" | "outside" | "storage" | "ends";
@@ -10,6 +10,7 @@ export interface Box {
   actor: number;  // row, -1
   thread: number; // row, -1
   weight: number; // order among its siblings: what matters most first
+  extra?: Actor;  // a device that nobody uses
   hot: number;    // severity of the worst finding inside: 0 none to 4 critical
 }
 
@@ -34,9 +35,9 @@ export class Model {
       if (link.to !== link.from) push(this.linksOf, link.to, link);
     }
     doc.threads.forEach((t, i) => push(this.threadsOf, t.process, i));
-    this.addWaitedFor();
     this.buildHosts();
     this.buildActors();
+    this.buildUnused();
     this.sort(this.root);
     for (const f of this.findings)
       for (const id of new Set([...(f.root ? [f.root] : []), ...f.subjects])) {
@@ -46,7 +47,7 @@ export class Model {
   }
 
   actorOf(box: Box): Actor | undefined {
-    return this.doc.actors[box.actor];
+    return this.doc.actors[box.actor] ?? box.extra;
   }
 
   threadLabel(row: number): string {
@@ -65,6 +66,18 @@ export class Model {
     return this.boxes.get(id)?.label ?? id;
   }
 
+  /** Chain of the waits of a thread, or of the threads that do the same in its process. */
+  chainOf(thread: number): Chain | undefined {
+    return this.doc.chains.find((c) => c.threads.includes(thread));
+  }
+
+  /** Whether a process uses a device of another node than it runs on most; undefined: not known. */
+  isAway(user: number, device: Actor): boolean | undefined {
+    const node = this.doc.actors[user]?.place?.cpu[0]?.[0];
+    const at = inRanges(device.near, node);
+    return at === undefined ? undefined : !at;
+  }
+
   /** Share of the window, or of the observed time of a thread. */
   share(t: Thread, ns: number | undefined): number | undefined {
     const whole = t.observed_ns || this.windowNs;
@@ -76,16 +89,6 @@ export class Model {
     const ret: Box[] = [];
     for (let b: Box | null = box; b && b.kind !== "root"; b = b.parent) ret.unshift(b);
     return ret;
-  }
-
-  /* Time that other threads were blocked until this one woke them; sleeping and idle waits are not meant. */
-  private addWaitedFor(): void {
-    for (const t of this.doc.threads)
-      for (const w of t.wakers ?? []) {
-        const waker = w.thread === undefined ? undefined : this.doc.threads[w.thread];
-        if (waker && waker !== t && !IDLE.has(w.cause))
-          waker.waited_by_others_ns = (waker.waited_by_others_ns ?? 0) + w.ns;
-      }
   }
 
   private add(id: string, kind: BoxKind, label: string, parent: Box): Box {
@@ -128,8 +131,9 @@ export class Model {
       const kind: BoxKind = a.kind === "outside" ? "outside" : a.kind;
       const box = this.add(a.id, kind, this.actorLabel(row), this.parentOf(a));
       box.actor = row;
-      box.weight = a.bytes_in + a.bytes_out + (a.cpu_ns ?? 0) / 1e3 + (a.group !== undefined ? 1e9 : 0);
-      if (a.kind === "device") box.weight = 1e15 - row;
+      // Ranks of a group stay together, in their order.
+      box.weight = a.kind === "device" ? 1e15 - row : a.group !== undefined ? 1e14 - a.group * 1e6 - (a.rank ?? 0)
+        : a.stands_for ? -1 : a.bytes_in + a.bytes_out + (a.cpu_ns ?? 0) / 1e3;
       this.boxOfActor[row] = box;
       const threads = this.threadsOf.get(row);
       if (threads && (threads.length > 1 || this.doc.threads[threads[0]].tid !== a.pid))
@@ -139,11 +143,20 @@ export class Model {
     });
   }
 
+  /* They have no row, as nothing flows to them. */
+  private buildUnused(): void {
+    for (const a of this.doc.unused_devices) {
+      const box = this.add(a.id, "device", a.label ?? a.id, this.parentOf(a));
+      box.extra = a;
+      box.weight = 1e14;
+    }
+  }
+
   private addThread(row: number, parent: Box): void {
     const t = this.doc.threads[row];
     const box = this.add(t.id, "thread", this.threadLabel(row), parent);
     box.thread = row;
-    box.weight = (t.run_ns ?? 0) + (t.runq_ns ?? 0) + (t.waited_by_others_ns ?? 0);
+    box.weight = (t.run_ns ?? 0) + (t.runq_ns ?? 0) + (t.waited_for_ns ?? 0);
     this.boxOfThread[row] = box;
   }
 
@@ -186,4 +199,13 @@ function allFindings(doc: Doc): Finding[] {
     rule: p.id, layer: "placement", severity: p.severity, confidence_pct: p.confidence_pct, subjects: p.actors,
     title: p.id.replace(/-/g, " "), why: p.text, values: [], advice: p.advice ? [p.advice] : [], commands: [], also: [],
   }));
+}
+
+/** Whether a number is in "0-3,8". */
+export function inRanges(text: string | undefined, n: number | undefined): boolean | undefined {
+  if (!text || n === undefined) return undefined;
+  return text.split(",").some((part) => {
+    const [a, b] = part.split("-").map(Number);
+    return n >= a && n <= (b ?? a);
+  });
 }

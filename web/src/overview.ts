@@ -13,6 +13,10 @@ function evidenceView(f: Finding, kind: string | undefined): View {
   return /numa|remote|node|placement|memory|affinity/.test(f.rule) ? "placement" : "topology";
 }
 
+const LEFT_OUT: Record<string, string> = {
+  threads: "the others are threads of the kernel, or did least", links: "the others are the smallest",
+};
+
 export class OverviewView implements ViewPart {
   readonly element: HTMLElement;
 
@@ -58,19 +62,12 @@ export class OverviewView implements ViewPart {
 
   private mostWaitedFor(): HTMLElement {
     const title = "Thread that others wait for most";
-    const { doc } = this.model;
-    let best = -1;
-    doc.threads.forEach((t, i) => {
-      if ((t.waited_by_others_ns ?? 0) > (best < 0 ? 0 : doc.threads[best].waited_by_others_ns ?? 0)) best = i;
-    });
-    if (best < 0) return this.card(title, "Not known", "No waits that a thread ended were recorded.");
-    const t = doc.threads[best];
-    const waiters = doc.threads.filter((o) => o.wakers?.some((w) => w.thread === best)).length;
-    const running = this.model.share(t, t.run_ns);
-    return this.card(title, name(this.model.threadLabel(best)),
-      `${plural(waiters, "thread")} waited ${time(t.waited_by_others_ns)} in total until it woke them` +
-      (running === undefined ? "" : `; it ran ${percent(running)} of the time`) +
-      `, in ${this.model.actorLabel(t.process)}`, "threads", t.id);
+    const r = this.model.doc.roots.find((x) => !x.idle);
+    if (!r) return this.card(title, "Not known", "No waits that a thread ended were recorded.");
+    const t = r.thread === undefined ? undefined : this.model.doc.threads[r.thread];
+    return this.card(title, name(t ? this.model.threadLabel(r.thread as number) : r.id),
+      `${plural(r.waiters, "thread")} waited ${time(r.waited_ns)} in total for it, which was ${r.state} meanwhile` +
+      (t ? `; of ${this.model.actorLabel(t.process)}` : ""), "threads", r.id);
   }
 
   private biggestFlow(): HTMLElement {
@@ -128,7 +125,7 @@ export class OverviewView implements ViewPart {
     const f = e.fields, u = this.model.doc.units.host ?? {};
     const show = (key: string): string => withUnit(f[key], u[key]);
     return [["Host", show("hostname")], ["System", [f.os, f.kernel, f.arch].filter(Boolean).join(", ")],
-      ["CPUs", `${show("cpus")}${f.numa_nodes ? `, ${show("numa_nodes")} NUMA nodes` : ""}`], ["Memory", show("memory_bytes")]];
+      ["CPUs", `${show("cpus")}${f.numa_nodes ? `, ${plural(Number(f.numa_nodes), "NUMA node")}` : ""}`], ["Memory", show("memory_bytes")]];
   }
 
   private observed(): HTMLElement {
@@ -146,7 +143,7 @@ export class OverviewView implements ViewPart {
   private quality(): HTMLElement {
     const { doc } = this.model, { about } = doc;
     const line = (items: string[], none: string): HTMLElement => h("ul", {}, ...(items.length ? items : [none]).map((x) => h("li", {}, x)));
-    const state = about.status.filter((x) => x.state !== "ok").map((x) => `${x.source}: ${x.state}${x.reason ? `: ${x.reason}` : ""}`);
+    const state = about.status.filter((x) => x.state === "blind" || x.state === "reduced").map((x) => `${x.source}: ${x.state}${x.reason ? `: ${x.reason}` : ""}`);
     return h("section", { class: "card" },
       h("h3", {}, "What was lost"),
       line(about.lost.map((l) => `${l.source}: ${l.cause} ${l.count.toLocaleString("en")}`), about.tool ? "nothing" : "not known"),
@@ -155,6 +152,6 @@ export class OverviewView implements ViewPart {
       h("h3", {}, "What this cannot tell"),
       line([...doc.topology.not_observed, ...(doc.blind ?? []).filter((b) => !doc.topology.not_observed.includes(b)), ...state], "nothing was missing"),
       ...(doc.left_out.length ? [h("h3", {}, "What this page leaves out"),
-        line(doc.left_out.map((l) => `${l.what}: ${l.kept.toLocaleString("en")} of ${l.all.toLocaleString("en")} are here one by one; the totals of the others are in rows that stand for many`), "")] : []));
+        line(doc.left_out.map((l) => `${l.what}: ${l.kept.toLocaleString("en")} of ${l.all.toLocaleString("en")} are here one by one; ${LEFT_OUT[l.what] ?? "the totals of the others are in rows that stand for many"}`), "")] : []));
   }
 }

@@ -5,20 +5,11 @@ import { clear, h, name } from "./dom";
 import { bytes, percent, time, withUnit } from "./format";
 import { heatmap } from "./heatmap";
 import type { ViewPart } from "./main";
-import type { Model } from "./model";
+import { inRanges, type Model } from "./model";
 import { state, update } from "./state";
 import { Table } from "./table";
 
 const PROCESSES = 40, THREADS = 60;
-
-/** Numbers in "0-3,8". */
-function inRanges(text: string | undefined, n: number | undefined): boolean | undefined {
-  if (!text || n === undefined) return undefined;
-  return text.split(",").some((part) => {
-    const [a, b] = part.split("-").map(Number);
-    return n >= a && n <= (b ?? a);
-  });
-}
 
 export class PlacementView implements ViewPart {
   readonly element: HTMLElement;
@@ -46,14 +37,13 @@ export class PlacementView implements ViewPart {
 
   private devices(): HTMLElement {
     const { model } = this, { actors } = model.doc;
-    const rows = actors.flatMap((d, row) => d.kind !== "device" || d.stands_for ? [] :
-      (d.users?.length ? d.users : [-1]).map((user) => ({ d, row, user })));
+    const rows = [...actors.filter((d) => d.kind === "device" && !d.stands_for), ...model.doc.unused_devices]
+      .flatMap((d) => (d.users?.length ? d.users : [-1]).map((user) => ({ d, user })));
     if (!rows.length) return h("section", { class: "card" }, h("h3", {}, "Devices"), h("p", {}, "No accelerators were seen."));
-    const main = (a: Actor | undefined): number | undefined => a?.place?.cpu[0]?.[0];
     const home = (r: { d: Actor; user: number }): string => {
       if (r.user < 0) return "no user";
-      const at = inRanges(r.d.near, main(actors[r.user]));
-      return at === undefined ? "not known" : at ? "at home" : "away";
+      const away = model.isAway(r.user, r.d);
+      return away === undefined ? "not known" : away ? "away" : "at home";
     };
     const shares = (a: Actor | undefined, what: "cpu" | "memory"): string => a?.place?.[what].slice(0, 3).map(([n, s]) => `${n}: ${percent(s)}`).join("  ") || "\u2013";
     const away = rows.filter((r) => home(r) === "away").length;
@@ -61,7 +51,7 @@ export class PlacementView implements ViewPart {
       caption: "Devices, their node, and where their users run", rows, key: (r) => (r.user >= 0 ? actors[r.user].id : r.d.id), selected: state.selected, sortBy: 0, ascending: true,
       select: (r) => update({ selected: r.user >= 0 ? actors[r.user].id : r.d.id }),
       columns: [
-        { title: "Device", value: (r) => model.actorLabel(r.row), cell: (r) => name(model.actorLabel(r.row)) },
+        { title: "Device", value: (r) => r.d.label ?? r.d.id, cell: (r) => name(r.d.label ?? r.d.id) },
         { title: "At node", value: (r) => r.d.near ?? "" },
         { title: "User", value: (r) => (r.user < 0 ? "" : model.actorLabel(r.user)), cell: (r) => (r.user < 0 ? "\u2013" : name(model.actorLabel(r.user))) },
         { title: "User runs", value: (r) => home(r), cell: (r) => h("span", { class: "home " + home(r).replace(" ", "-") }, home(r)) },

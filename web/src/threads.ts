@@ -1,31 +1,37 @@
 // Threads: where their time went, what they waited for, and the chain of waits from one of them.
 
 import { chainPicture } from "./chain";
-import type { Thread } from "./data";
+import type { Profile, Thread } from "./data";
 import { clear, h, name } from "./dom";
 import { bytes, count, percent, time } from "./format";
 import type { ViewPart } from "./main";
 import { IDLE, Model } from "./model";
 import { state, update } from "./state";
 import { Table } from "./table";
-import { seriesIn, sparkline } from "./time";
+import { sparkline, threadIn } from "./time";
 
 const CAUSES = ["futex", "pipe", "socket", "queue", "semaphore", "eventfd", "disk", "file", "file_lock", "page_fault", "device",
   "poll", "sleep", "child", "signal", "other"];
 
-/** One bar: running, runnable, blocked by cause; what is idle is pale. */
-export function timeBar(model: Model, t: Thread): HTMLElement {
-  const parts: [string, string, number][] = [];
-  const put = (cls: string, label: string, ns: number | undefined): void => {
-    const share = model.share(t, ns);
+/** One bar: running, runnable, blocked by cause; what is idle is pale. In a chosen interval causes are not known. */
+export function timeBar(model: Model, row: number): HTMLElement {
+  const t = model.doc.threads[row], parts: [string, string, number][] = [];
+  const put = (cls: string, label: string, share: number | undefined): void => {
     if (share && share > 0.002) parts.push([cls, label, share]);
   };
-  put("run", "running", t.run_ns);
-  put("runq", "runnable, no CPU", t.runq_ns);
-  for (const cause of CAUSES) put("cause-" + (IDLE.has(cause) ? "idle" : cause), "blocked: " + cause, t.causes?.[cause]);
+  const now = threadIn(model, row, state.brush);
+  if (now) {
+    put("run", "running", now.run);
+    put("runq", "runnable, no CPU", now.runq);
+    put("cause-other", "blocked", now.blocked);
+  } else {
+    put("run", "running", model.share(t, t.run_ns));
+    put("runq", "runnable, no CPU", model.share(t, t.runq_ns));
+    for (const cause of CAUSES) put("cause-" + (IDLE.has(cause) ? "idle" : cause), "blocked: " + cause, model.share(t, t.causes?.[cause]));
+  }
   const text = parts.map(([, label, share]) => `${label} ${percent(share)}`).join(", ") || "not known";
   return h("span", { class: "bar", role: "img", "aria-label": text, title: text },
-    ...parts.map(([cls, , share]) => h("i", { class: cls, style: `width:${(share * 100).toFixed(2)}%` })));
+    ...parts.map(([cls, , share]) => h("i", { class: cls, style: `width:${Math.min(100, share * 100).toFixed(2)}%` })));
 }
 
 /** The cause that held a thread longest, idle ones aside. */
@@ -43,35 +49,32 @@ export class ThreadsView implements ViewPart {
     const { doc } = model;
     const t = (row: number): Thread => doc.threads[row];
     const known = doc.threads.some((x) => x.profile);
-    const series = !!doc.time;
     this.table = new Table<number>({
-      caption: "Threads", rows: this.rows(), key: (r) => t(r).id, selected: state.selected, sortBy: known ? 2 : 3,
-      select: (r) => update({ selected: t(r).id }), step: 100,
-      search: (r) => `${model.threadLabel(r)} ${model.actorLabel(t(r).process)} ${t(r).profile?.class ?? ""} ${t(r).profile?.cause ?? mainCause(t(r))} ${doc.actors[t(r).process].role ?? ""}`,
+      caption: "Threads", rows: this.rows(), key: (r) => t(r).id, selected: state.selected, step: 50,
+      // Hot threads first, as the analysis ranks them; else by time on a CPU.
+      sortBy: known ? 2 : 3,
+      select: (r) => update({ selected: t(r).id }),
+      search: (r) => `${model.threadLabel(r)} ${model.actorLabel(t(r).process)} ${t(r).profile?.class ?? ""} ${t(r).profile?.cause ?? ""} ${mainCause(t(r))} ${doc.actors[t(r).process].role ?? ""}`,
       empty: doc.threads.length ? "No thread matches." : "No threads were recorded.",
       columns: [
         { title: "Thread", value: (r) => model.threadLabel(r), cell: (r) => name(model.threadLabel(r)) },
         { title: "Process", value: (r) => model.actorLabel(t(r).process), cell: (r) => name(model.actorLabel(t(r).process)) },
-        ...(known ? [
-          { title: "Score", numeric: true, value: (r: number) => t(r).profile?.score, cell: (r: number) => count(t(r).profile?.score) },
-          { title: "Class", value: (r: number) => t(r).profile?.class ?? "" },
-          { title: "Cause", value: (r: number) => t(r).profile?.cause ?? mainCause(t(r)) },
-        ] : [
-          { title: "Waits for", value: (r: number) => mainCause(t(r)) || undefined },
-          { title: "Running", numeric: true, help: "Share of the time on a CPU", value: (r: number) => model.share(t(r), t(r).run_ns), cell: (r: number) => percent(model.share(t(r), t(r).run_ns)) },
-        ]),
-        { title: "Time: running, runnable, blocked", wide: true, value: (r) => t(r).run_ns, cell: (r) => timeBar(model, t(r)) },
-        { title: "Others waited", numeric: true, help: "Time that other threads were blocked until this one woke them; idle waits left out", value: (r) => t(r).waited_by_others_ns, cell: (r) => time(t(r).waited_by_others_ns) },
+        { title: "Score", numeric: true, help: "Points of 6: CPU, run queue, switches, placement, cache, waited for", value: (r) => this.score(r), cell: (r) => this.scoreText(r) },
+        { title: "Running", numeric: true, help: "Time on a CPU, and its share", value: (r) => t(r).run_ns, cell: (r) => (t(r).run_ns === undefined ? "\u2013" : `${time(t(r).run_ns)} (${percent(model.share(t(r), t(r).run_ns))})`) },
+        { title: "Others waited for it", numeric: true, help: "Time that other threads were blocked until this one woke them; idle waits left out", value: (r) => t(r).waited_for_ns, cell: (r) => time(t(r).waited_for_ns) },
+        { title: "Class", value: (r) => t(r).profile?.class ?? "" },
+        { title: "Held up by", value: (r) => t(r).profile?.cause ?? mainCause(t(r)) },
+        { title: "Time: running, runnable, blocked", wide: true, value: (r) => model.share(t(r), t(r).run_ns), cell: (r) => timeBar(model, r) },
         { title: "No CPU", numeric: true, help: "Time runnable, but not running", value: (r) => t(r).runq_ns, cell: (r) => time(t(r).runq_ns) },
         { title: "Switches", numeric: true, help: "Voluntary and involuntary, in the window", value: (r) => (t(r).voluntary_switches ?? 0) + (t(r).involuntary_switches ?? 0) || undefined,
           cell: (r) => t(r).voluntary_switches === undefined ? "\u2013" : `${count(t(r).voluntary_switches)} + ${count(t(r).involuntary_switches)}` },
-        ...(series ? [{ title: "Over time", value: () => undefined, cell: (r: number) => sparkline(t(r).run_series) }] : []),
+        ...(doc.time && doc.time.starts_ns.length > 1 ? [{ title: "Running over time", value: () => undefined, cell: (r: number) => sparkline(doc.time?.threads[r]?.[0]) }] : []),
       ],
     });
     this.element = h("div", { class: "threads" }, h("h2", {}, "Threads"),
       h("p", { class: "legend-line" }, ...["run|running", "runq|runnable, no CPU", "cause-futex|lock (futex)", "cause-pipe|pipe, queue", "cause-socket|socket", "cause-disk|disk, file", "cause-device|device", "cause-other|other", "cause-idle|idle: poll, sleep"]
         .map((x) => x.split("|")).map(([cls, label]) => h("span", {}, h("i", { class: "key " + cls }), label))),
-      this.detail, this.table.element);
+      this.roots(), this.detail, this.table.element);
     this.draw();
   }
 
@@ -85,7 +88,31 @@ export class ThreadsView implements ViewPart {
   private rows(): number[] {
     const all = this.model.doc.threads.map((_, i) => i);
     if (!state.brush || !this.model.doc.time) return all;
-    return all.filter((r) => (seriesIn(this.model.doc.threads[r].run_series, state.brush) ?? 1) > 0);
+    return all.filter((r) => (threadIn(this.model, r, state.brush)?.run ?? 1) > 0);
+  }
+
+  /* The points first, then what it weighs, so that equal scores have an order that means something. */
+  private score(r: number): number | undefined {
+    const { profile } = this.model.doc.threads[r];
+    return profile && profile.possible ? profile.points * 1e7 - r : undefined;
+  }
+
+  private scoreText(r: number): Node | string {
+    const { profile } = this.model.doc.threads[r];
+    if (!profile || !profile.possible) return "\u2013";
+    return h("span", { class: `level ${profile.level}`, title: (profile.reasons ?? []).map((x) => x.text).join("; ") }, `${profile.points} of ${profile.possible}`);
+  }
+
+  /* Whom others wait for: the first question to a slow system. */
+  private roots(): HTMLElement {
+    const { model } = this, all = model.doc.roots.filter((r) => !r.idle).slice(0, 6);
+    if (!all.length) return h("p", { class: "note" }, "Which threads others wait for is not known: no wait that a thread ended was recorded.");
+    const most = all[0].waited_ns;
+    return h("section", { class: "card" }, h("h3", {}, "Whom others wait for most"), h("ul", { class: "roots" }, ...all.map((r) => h("li", {},
+      h("button", { type: "button", class: "link", click: () => update({ selected: r.id }) }, name(r.thread === undefined ? r.id : model.threadLabel(r.thread))),
+      h("span", { class: "bar", "aria-hidden": "true" }, h("i", { class: "cause-futex", style: `width:${(r.waited_ns / most * 100).toFixed(1)}%` })),
+      h("span", {}, h("strong", {}, time(r.waited_ns)), ` waited by ${r.waiters} ${r.waiters === 1 ? "thread" : "threads"} (`,
+        ...r.roles.flatMap((x, i) => [i ? ", " : "", name(x)]), `); meanwhile it was ${r.state}`)))));
   }
 
   private selectedThread(): number {
@@ -103,19 +130,24 @@ export class ThreadsView implements ViewPart {
     if (row < 0) return;
     const { model } = this, t = model.doc.threads[row], p = t.profile;
     this.detail.append(
-      h("h3", {}, name(model.threadLabel(row)), " of ", name(model.actorLabel(t.process))), timeBar(model, t),
-      p?.class ? h("p", {}, `${p.class}${p.score === undefined ? "" : `, score ${count(p.score)}`}${p.cause ? `: ${p.cause}` : ""}${p.why ? `. ${p.why}` : ""}`) : "",
-      p?.advice ? h("p", {}, p.advice) : "",
+      h("h3", {}, name(model.threadLabel(row)), " of ", name(model.actorLabel(t.process))), timeBar(model, row), p ? this.profile(p) : "",
       ...(model.findingsOf.get(t.id) ?? []).map((f) => h("p", {}, h("span", { class: `severity ${f.severity}` }, f.severity), " ", f.title)),
       h("dl", { class: "facts" }, ...this.facts(t).flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, v)])),
       chainPicture(model, row), this.lists(t));
+  }
+
+  private profile(p: Profile): HTMLElement {
+    return h("div", {}, h("p", {}, h("strong", {}, `${p.points} of ${p.possible} points (${p.level}); class: ${p.class}; held up by: ${p.cause}`)),
+      p.class_why && h("p", {}, `class: ${p.class_why}`), p.cause_why && h("p", {}, `held up: ${p.cause_why}`),
+      (p.reasons?.length || p.rules?.length) ? h("ul", {}, ...[...(p.reasons ?? []), ...(p.rules ?? [])].map((x) => h("li", {}, `${x.rule ? x.rule + ": " : ""}${x.text}${x.advice ? ` \u2013 ${x.advice}` : ""}`))) : "",
+      ...[p.affinity, p.switching].map((x) => x && h("p", {}, x)));
   }
 
   private facts(t: Thread): [string, string][] {
     const m = this.model, a = m.doc.actors[t.process];
     return [["running", `${time(t.run_ns)} (${percent(m.share(t, t.run_ns))})`], ["runnable, no CPU", time(t.runq_ns)],
       ["blocked", time(t.blocked_ns)], ["migrations", count(t.migrations)], ["wake-ups", count(t.wakeups)],
-      ["others waited for it", time(t.waited_by_others_ns)], ["data of its process", `in ${bytes(a.bytes_in)}, out ${bytes(a.bytes_out)}`],
+      ["others waited for it", time(t.waited_for_ns)], ["data of its process", `in ${bytes(a.bytes_in)}, out ${bytes(a.bytes_out)}`],
       ...(a.role ? [["role of its process", a.role] as [string, string]] : [])];
   }
 

@@ -91,7 +91,7 @@ export class TopologyView implements ViewPart {
         update({ kindsOff: off });
       } }), h("i", { class: "line" }), kind.replace(/_/g, " ")));
     return h("fieldset", { class: "legend" }, h("legend", {}, "Flows by kind"), ...kinds,
-      h("span", { class: "note" }, "The wider, the more bytes (logarithmic); dashed: amount not known; \u25b2: a warning or worse is about it; + opens a box"));
+      h("span", { class: "note" }, "The wider, the more bytes (width grows with the root); dashed: amount not known; red: a process away from the node of its device; \u25b2: a warning or worse is about it; + opens a box"));
   }
 
   private zoomButtons(): HTMLElement {
@@ -152,8 +152,8 @@ export class TopologyView implements ViewPart {
     const links = model.doc.links.filter((l) => !state.kindsOff.has(l.kind) && (!state.minRate || (l.bytes ?? 0) >= state.minRate));
     this.curves = curvesOf(model, this.layout, links, (l) => amountIn(model, l, state.brush)).filter((c) => !state.brush || c.bytes > 0 || !c.known);
     const [below, above] = drawBoxes(model, this.layout, (p) => this.select(p), (p) => this.toggle(p));
-    const lines = drawCurves(model, this.curves, CURVES_MAX, (c) => update({ selected: c.from.box.id }));
-    this.stage.replaceChildren(below, lines, above);
+    const [lines, amounts] = drawCurves(model, this.curves, CURVES_MAX, (c) => update({ selected: c.from.box.id }));
+    this.stage.replaceChildren(below, lines, above, amounts);
     this.groups = new Map([...this.stage.querySelectorAll<SVGGElement>("[data-id]")].map((g) => [g.getAttribute("data-id") ?? "", g]));
     this.note.textContent = this.curves.length > CURVES_MAX ? `The ${CURVES_MAX} largest of ${this.curves.length} flows are drawn; the tables have all.` : "";
     this.drawTables();

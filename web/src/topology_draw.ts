@@ -11,7 +11,7 @@ export interface Curve {
   from: Placed; to: Placed; kind: string; bytes: number; known: boolean; links: Link[]; path?: SVGPathElement;
 }
 
-export const CURVES_MAX = 400;
+export const CURVES_MAX = 150;
 
 export function curvesOf(model: Model, l: Layout, links: Link[], amount: (x: Link) => number | undefined): Curve[] {
   const map = new Map<string, Curve>();
@@ -54,50 +54,64 @@ function curvePath(a: Placed, b: Placed): { d: string; mid: [number, number] } {
   return { d: `M${n(x0)} ${n(y0)}Q${n(mx)} ${n(my)} ${n(x1)} ${n(y1)}`, mid: [(x0 + 2 * mx + x1) / 4, (y0 + 2 * my + y1) / 4] };
 }
 
-export function drawCurves(model: Model, curves: Curve[], shown: number, press: (c: Curve) => void): SVGGElement {
-  const g = s("g", { class: "curves" });
+/* A process and its device at different nodes: what people look for. */
+function isAway(model: Model, c: Curve): boolean {
+  return c.kind === "device" && c.links.some((l) => {
+    const { actors } = model.doc;
+    return actors[l.to].kind === "device" ? !!model.isAway(l.from, actors[l.to]) : actors[l.from].kind === "device" && !!model.isAway(l.to, actors[l.from]);
+  });
+}
+
+/** @return the curves, which belong below closed boxes, and the amounts of the largest, which belong above */
+export function drawCurves(model: Model, curves: Curve[], shown: number, press: (c: Curve) => void): [SVGGElement, SVGGElement] {
+  const g = s("g", { class: "curves" }), amounts = s("g", { class: "amounts", "aria-hidden": "true" });
   const known = curves.filter((c) => c.known && c.bytes > 0);
-  const most = Math.log(Math.max(2, known[0]?.bytes ?? 2)), least = Math.log(Math.max(1, known[known.length - 1]?.bytes ?? 1));
+  const most = known[0]?.bytes ?? 1;
   // The widest last, on top of the others.
   curves.slice(0, shown).reverse().forEach((c) => {
-    const share = c.bytes > 0 ? (Math.log(c.bytes) - least) / Math.max(most - least, 1) : 0;
+    const share = Math.sqrt(c.bytes / most), away = isAway(model, c);
     const { d, mid } = curvePath(c.from, c.to);
     const label = `${c.from.box.label} \u2192 ${c.to.box.label}: ${c.known ? bytes(c.bytes) : "amount not known"} by ${c.kind}` +
-      (c.links.length > 1 ? `, ${plural(c.links.length, "flow")}` : "");
-    c.path = s("path", { d, class: `curve ${kindClass(model, c.kind)}${c.known ? "" : " unknown"}`, "stroke-width": (1.2 + 5 * share).toFixed(2),
+      (c.links.length > 1 ? `, ${plural(c.links.length, "flow")}` : "") + (away ? "; it runs on another node than this device" : "");
+    c.path = s("path", { d, class: `curve ${kindClass(model, c.kind)}${c.known ? "" : " unknown"}${away ? " away" : ""}`, "stroke-width": (away ? 2.2 : 1.2 + 6.5 * share).toFixed(2),
       "marker-end": "url(#arrow)", click: (e) => { e.stopPropagation(); press(c); } }, s("title", {}, label));
     g.append(c.path);
     if (known.indexOf(c) >= 0 && known.indexOf(c) < 8)
-      g.append(s("text", { x: mid[0], y: mid[1], class: "amount", "text-anchor": "middle" }, bytes(c.bytes)));
+      amounts.append(s("text", { x: mid[0], y: mid[1], class: "amount", "text-anchor": "middle" }, bytes(c.bytes)));
   });
-  return g;
+  return [g, amounts];
 }
 
 /* Second line of a box: what is known of it in few words. */
 function subtitle(model: Model, box: Box): string {
   const a = model.actorOf(box), t = model.doc.threads[box.thread];
   if (t) return `${percent(model.share(t, t.run_ns))} running`;
-  if (a?.kind === "device") return `${a.fields?.model ?? a.type ?? ""}`;
+  if (a?.kind === "device") return [a.fields?.model ?? a.type, a.users?.length ? "" : "no user"].filter(Boolean).join(", ");
   if (a && a.kind !== "process") return a.bytes_in + a.bytes_out ? `in ${bytes(a.bytes_in)}, out ${bytes(a.bytes_out)}` : "";
   if (a) {
     const cpu = a.cpu_ns === undefined ? "" : `cpu ${time(a.cpu_ns)}`;
     const role = a.role ? (a.role + (a.role === "worker rank" ? ` ${a.rank}` : "")) : "";
     return [role, cpu].filter(Boolean).join(", ");
   }
-  return inside(box);
+  return inside(model, box);
 }
 
-function inside(box: Box): string {
-  let n = 0;
-  const walk = (b: Box): void => { for (const c of b.children) { if (c.kind === "process") n += model1(c); walk(c); } };
-  const model1 = (c: Box): number => (c.id.startsWith("more:") ? 0 : 1);
+function inside(model: Model, box: Box): string {
+  let processes = 0, devices = 0, ends = 0;
+  const walk = (b: Box): void => {
+    const n = model.actorOf(b)?.stands_for ?? 1;
+    if (b.kind === "process") processes += n;
+    else if (b.kind === "device") devices += n;
+    else if (b.kind === "outside" || b.kind === "storage") ends += n;
+    b.children.forEach(walk);
+  };
   walk(box);
-  return n ? plural(n, "process", "processes") : plural(box.children.length, "item");
+  return [processes && plural(processes, "process", "processes"), devices && plural(devices, "device"),
+    ends && (box.id === "outside" ? plural(ends, "address", "addresses") : plural(ends, "file system"))].filter(Boolean).join(", ") || "nothing in it";
 }
 
-function heading(box: Box): string {
-  return box.kind === "host" || box.kind === "numa" || box.kind === "container" || box.kind === "ends"
-    ? `${box.label}  (${inside(box)})` : box.label;
+function heading(model: Model, box: Box): string {
+  return box.kind === "process" ? box.label : `${box.label}  (${inside(model, box)})`;
 }
 
 function drawBox(model: Model, p: Placed, select: (p: Placed) => void, toggle: (p: Placed) => void): SVGGElement {
@@ -106,11 +120,11 @@ function drawBox(model: Model, p: Placed, select: (p: Placed) => void, toggle: (
   const g = s("g", { class: `box ${box.kind}${p.open ? " open" : ""}${p.more ? " more" : ""} hot-${box.hot}`, "data-id": idOf(p), transform: `translate(${p.x} ${p.y})` },
     s("title", {}, p.more ? `${p.more} more, less important: press to show them` : `${box.kind} ${box.label}`),
     s("rect", { width: p.w, height: p.h, rx: p.open ? 8 : 5 }));
-  const room = Math.floor((p.w - 34) / 6.6);
+  const room = Math.floor((p.w - 38) / 7);
   if (p.more) {
     g.append(s("text", { x: 10, y: 20 }, `+ ${p.more} more`));
   } else if (p.open) {
-    g.append(s("text", { x: 10, y: 18, class: "strong" }, isolated(heading(box), room)));
+    g.append(s("text", { x: 10, y: 18, class: "strong" }, isolated(heading(model, box), room)));
   } else {
     const two = p.h >= 40 ? subtitle(model, box) : "";
     g.append(s("text", { x: 8, y: two ? 19 : p.h / 2 + 4, class: "strong" }, isolated(box.label, room)));

@@ -49,13 +49,10 @@ function place(model: Model, box: Box, toggled: Set<string>, wanted: (b: Box) =>
   return placed;
 }
 
-/* Rows from left to right; devices have a row of their own, at the top. */
-function pack(p: Placed): void {
-  const gap = p.box.kind === "host" || p.box.kind === "root" ? 26 : 12;
-  const area = p.children.reduce((sum, c) => sum + (c.w + gap) * (c.h + gap), 0);
-  const widest = Math.max(0, ...p.children.map((c) => c.w));
-  const column = p.box.kind === "ends" && p.box.id === "outside";
-  const limit = column ? widest + 1 : Math.max(widest, Math.sqrt(area * (p.box.kind === "host" ? 2.1 : 1.5)), 180);
+const WANTED = 1.9; // width to height: that of the space for the picture
+
+/* Rows from left to right up to a width; devices have a row of their own, at the top. @return height */
+function rows(p: Placed, limit: number, gap: number): [number, number] {
   let x = PAD, y = HEADER + PAD, row = 0, right = 0, last = "";
   for (const c of p.children) {
     const newKind = last === "device" && c.box.kind !== "device";
@@ -71,8 +68,25 @@ function pack(p: Placed): void {
     right = Math.max(right, x - gap);
     last = c.box.kind;
   }
-  p.w = Math.max(right + PAD, 150);
-  p.h = y + row + PAD;
+  return [Math.max(right + PAD, 150), y + row + PAD];
+}
+
+/* The width at which the box comes nearest to the shape that is wanted. */
+function pack(p: Placed): void {
+  const gap = p.box.kind === "host" ? 30 : 14;
+  const widest = Math.max(0, ...p.children.map((c) => c.w));
+  const all = p.children.reduce((sum, c) => sum + c.w + gap, 0);
+  const wanted = p.box.kind === "host" ? WANTED : p.box.id === "outside" ? 0.3 : 1.4;
+  let best = Infinity, width = widest;
+  for (let limit = widest; ; limit += Math.max(40, widest / 4)) {
+    const [w, hgt] = rows(p, limit, gap);
+    const badness = Math.abs(Math.log(w / hgt / wanted)) + (w * hgt) / 4e7;
+    if (badness < best) { best = badness; width = limit; }
+    if (limit > all) break;
+  }
+  [p.w, p.h] = rows(p, width, gap);
+  // A heading that is cut off tells nothing.
+  p.w = Math.max(p.w, Math.min(p.box.label.length + 16, 34) * 7 + 30);
 }
 
 function absolute(p: Placed, x: number, y: number, out: Layout): void {

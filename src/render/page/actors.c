@@ -209,9 +209,9 @@ static void write_process(struct page *p, uint32_t actor, const struct node *n, 
 	write_place(p, actor, w);
 }
 
-static void write_device(struct page *p, const struct topo_actor *a, const struct node *n, struct json_writer *w)
+static void write_device(struct page *p, const struct topo_device *d, struct json_writer *w)
 {
-	const struct topo_device *d = &p->t->devices.v[a->rank];
+	const struct node *n = p->g->nodes.v[d->node];
 
 	json_key_str(w, "type", n->type->name);
 	page_key_text(w, "near", d->numa);
@@ -243,7 +243,7 @@ static void write_actor(struct page *p, uint32_t actor, struct json_writer *w)
 	if (a->kind == ACTOR_PROCESS)
 		write_process(p, actor, n, w);
 	if (a->kind == ACTOR_DEVICE)
-		write_device(p, a, n, w);
+		write_device(p, &p->t->devices.v[a->rank], w);
 	json_write_object_end(w);
 }
 
@@ -269,6 +269,30 @@ static void write_fold(struct page *p, const struct page_fold *f, struct json_wr
 	strbuf_done(&id);
 }
 
+/* Devices that nobody uses take no part in flows, but they have a place. */
+static void write_unused(struct page *p, struct json_writer *w)
+{
+	size_t n = 0;
+
+	json_write_key(w, "unused_devices");
+	json_write_array(w);
+	vec_for(&p->t->devices, d) {
+		if (p->t->actor_of[d->node] != TOPO_NONE || n++ >= PAGE_DEVICES_MAX)
+			continue;
+		json_write_object(w);
+		json_key_str(w, "id", graph_node_id(p->g, d->node));
+		json_key_str(w, "kind", actor_kind_name(ACTOR_DEVICE));
+		page_key_text(w, "label", d->label);
+		json_key_str(w, "ns", p->g->nodes.v[d->node]->ns);
+		page_key_row(w, "numa", d->numa_node);
+		json_key_u64(w, "bytes_in", 0);
+		json_key_u64(w, "bytes_out", 0);
+		write_device(p, d, w);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
 void page_write_actors(struct page *p, struct json_writer *w)
 {
 	json_write_key(w, "actors");
@@ -278,6 +302,7 @@ void page_write_actors(struct page *p, struct json_writer *w)
 	vec_for(&p->folds, it)
 		write_fold(p, it, w);
 	json_write_array_end(w);
+	write_unused(p, w);
 	if (p->t->main_actor != TOPO_NONE)
 		page_key_row(w, "main", p->row_of[p->t->main_actor]);
 }
@@ -287,6 +312,8 @@ void page_write_links(struct page *p, struct json_writer *w)
 	json_write_key(w, "links");
 	json_write_array(w);
 	vec_for(&p->links, l) {
+		int asks = topo_who_asks(p->t, l->one->from, l->one->to);
+
 		json_write_object(w);
 		json_key_u64(w, "from", l->from);
 		json_key_u64(w, "to", l->to);
@@ -297,6 +324,10 @@ void page_write_links(struct page *p, struct json_writer *w)
 			json_key_u64(w, "messages", l->messages);
 		if (l->waited_ns)
 			json_key_u64(w, "waited_ns", l->waited_ns);
+		if (asks) {
+			json_write_key(w, "asks");
+			json_write_bool(w, asks > 0);
+		}
 		if (l->shared) {
 			json_write_key(w, "shared");
 			json_write_bool(w, true);

@@ -183,6 +183,7 @@ static void write_thread(struct page *p, uint32_t node, struct json_writer *w)
 	WRITE_KNOWN(w, n, migrations);
 	WRITE_KNOWN(w, n, wakeups);
 	write_relations(p, node, w);
+	page_write_profile(p, node, w);
 	json_write_object_end(w);
 }
 
