@@ -96,18 +96,13 @@ static void swap(struct finding *a, struct finding *b)
 static void join(struct finding *into, struct finding *from)
 {
 	vec_push(&into->also, ((struct finding_part){from->rule, from->title, from->why}));
-	vec_for(&from->also, p)
-		vec_push(&into->also, *p);
-	vec_for(&from->subjects, s)
-		finding_subject(into, *s);
-	vec_for(&from->values, v)
-		vec_push(&into->values, *v);
-	vec_for(&from->advice, a)
-		if (!has_text(into->advice.v, into->advice.n, *a))
-			vec_push(&into->advice, *a);
-	vec_for(&from->commands, c)
-		if (!has_text(into->commands.v, into->commands.n, *c))
-			vec_push(&into->commands, *c);
+	vec_for(&from->also, p) vec_push(&into->also, *p);
+	vec_for(&from->subjects, s) finding_subject(into, *s);
+	vec_for(&from->values, v) vec_push(&into->values, *v);
+	vec_for(&from->advice, a) if (!has_text(into->advice.v, into->advice.n, *a))
+	    vec_push(&into->advice, *a);
+	vec_for(&from->commands, c) if (!has_text(into->commands.v, into->commands.n, *c))
+	    vec_push(&into->commands, *c);
 	if (!into->lost_basis || (from->lost_basis && from->lost_ns > into->lost_ns)) {
 		into->lost_ns = from->lost_ns;
 		into->lost_basis = from->lost_basis;
@@ -121,7 +116,8 @@ static void join(struct finding *into, struct finding *from)
 	finding_done(from);
 }
 
-/* The rule that stands first in the table is the more specific one, unless it is about much less. */
+/* The rule that stands first in the table is the more specific one, unless it is about much less.
+ */
 static bool names_better(const struct finding *a, const struct finding *b)
 {
 	if (a->severity + 1 < b->severity || b->severity + 1 < a->severity)
@@ -154,7 +150,8 @@ static void join_equal_roots(struct findings *f)
 static bool is_about(const struct graph *g, const struct finding *fi, uint32_t thread)
 {
 	const struct node *n = g->nodes.v[thread];
-	uint32_t process = n->type == &thread_type && HAS(thread, n, process) ? GET(thread, n, process) : thread;
+	uint32_t process =
+	    n->type == &thread_type && HAS(thread, n, process) ? GET(thread, n, process) : thread;
 
 	if (fi->root == thread || fi->root == process)
 		return true;
@@ -162,8 +159,8 @@ static bool is_about(const struct graph *g, const struct finding *fi, uint32_t t
 }
 
 /*
- * Others wait for a thread, and another finding says what holds that thread up (no CPU, a disk, page
- * faults): one finding, named by the wait, with the reason in it.
+ * Others wait for a thread, and another finding says what holds that thread up (no CPU, a disk,
+ * page faults): one finding, named by the wait, with the reason in it.
  */
 static void join_reasons(struct findings *f, const struct graph *g)
 {
@@ -179,7 +176,8 @@ static void join_reasons(struct findings *f, const struct graph *g)
 		for (size_t k = 0; k < f->v.n && reason && !into; k++) {
 			struct finding *other = &f->v.v[k];
 
-			/* Behind i they still stand where they were; before it, those that were kept. */
+			/* Behind i they still stand where they were; before it, those that were
+			 * kept. */
 			if ((k >= kept && k <= i) || !other->chains || other->root == NODE_NONE ||
 			    other->severity < SEVERITY_WARNING || !is_about(g, fi, other->root))
 				continue;

@@ -3,22 +3,32 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "limits_file.h"
 #include "render_findings.h"
+#include "rule.h"
 #include "study_open.h"
 #include "verb.h"
 
 struct bottlenecks_args {
-	const char *file, *output, *format, *limits;
+	const char *file, *output, *format, *limits, *preset;
 	struct findings_view view;
 	enum severity fail_on;
-	bool fails, force;
+	bool fails, force, list;
 };
 
+/* clang-format off */
 static const struct option options[] = {
-    {"format", required_argument, NULL, 'f'}, {"limit", required_argument, NULL, 'n'},
-    {"limits", required_argument, NULL, 'l'}, {"fail-on", required_argument, NULL, 'x'},
-    {"least", required_argument, NULL, 's'},  {"output", required_argument, NULL, 'o'},
-    {"force", no_argument, NULL, 'F'},        {0}};
+	{"format", required_argument, NULL, 'f'},
+	{"limit", required_argument, NULL, 'n'},
+	{"preset", required_argument, NULL, 'p'},
+	{"limits", required_argument, NULL, 'l'},
+	{"list-rules", no_argument, NULL, 'L'},
+	{"fail-on", required_argument, NULL, 'x'},
+	{"least", required_argument, NULL, 's'},
+	{"output", required_argument, NULL, 'o'},
+	{"force", no_argument, NULL, 'F'},
+	{0}};
+/* clang-format on */
 
 static int parse_severity(const char *s, enum severity *ret)
 {
@@ -43,6 +53,12 @@ static int parse_option(struct bottlenecks_args *a, int opt)
 		return 0;
 	case 'l':
 		a->limits = optarg;
+		return 0;
+	case 'p':
+		a->preset = optarg;
+		return 0;
+	case 'L':
+		a->list = true;
 		return 0;
 	case 'x':
 		a->fails = true;
@@ -75,32 +91,48 @@ static void render(const struct bottlenecks_args *a, const struct opened_study *
 	strbuf_addc(b, '\n');
 }
 
+/* @return 0, -errno, or 1: something was found that --fail-on asks for */
+static int analyse(const struct bottlenecks_args *a, const struct limits *l, struct strbuf *b,
+		   struct err *e)
+{
+	struct opened_study o;
+	int rc = study_open_with(&o, a->file, l, e);
+
+	if (rc < 0)
+		return rc;
+	render(a, &o, b);
+	rc = a->fails && o.findings.v.n && findings_worst(&o.findings) >= a->fail_on;
+	study_close(&o);
+	return rc;
+}
+
 static int run_bottlenecks(int argc, char **argv)
 {
 	struct bottlenecks_args a = {.format = "text"};
-	struct opened_study o;
 	struct strbuf b = {0};
+	struct limits l;
 	struct err e;
-	int opt, rc = 0;
-	bool found;
+	int opt, rc = 0, found;
 
 	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "f:n:o:", options, NULL)) != -1)
+	while (!rc && (opt = getopt_long(argc, argv, "f:n:l:p:o:", options, NULL)) != -1)
 		rc = opt == '?'
 			 ? usage_error(&verb_bottlenecks, "wrong option '%s'", argv[optind - 1])
 			 : parse_option(&a, opt);
 	if (rc)
 		return rc;
-	if (optind + 1 != argc)
-		return usage_error(&verb_bottlenecks, "one file is needed");
-	a.file = a.view.file = argv[optind];
-	rc = study_open(&o, a.file, a.limits, &e);
-	if (rc < 0)
+	if (optind + !a.list != argc)
+		return usage_error(&verb_bottlenecks,
+				   a.list ? "--list-rules needs no file" : "one file is needed");
+	if (a.preset && limits_preset(&l, a.preset, &e) < 0)
+		return usage_error(&verb_bottlenecks, "%s", e.msg);
+	if (limits_load(&l, a.preset, a.limits, &e) < 0)
 		return fail(&e);
-	render(&a, &o, &b);
-	found = a.fails && o.findings.v.n && findings_worst(&o.findings) >= a.fail_on;
-	study_close(&o);
-	rc = write_output(a.output, a.force, &b, &e);
+	a.file = a.view.file = argv[optind];
+	if (a.list)
+		rules_write_md(&b);
+	found = a.list ? 0 : analyse(&a, &l, &b, &e);
+	rc = found < 0 ? found : write_output(a.output, a.force, &b, &e);
 	strbuf_done(&b);
 	return rc < 0 ? fail(&e) : found ? EXIT_FINDINGS : EXIT_DONE;
 }
@@ -114,7 +146,9 @@ const struct verb verb_bottlenecks = {
 	"  -n, --limit N         at most N findings\n"
 	"      --least LEVEL     only findings of this severity or above: notice, warning, "
 	"critical\n"
-	"      --limits NAME     thresholds: default, hpc or server, or a file that replaces some\n"
+	"  -p, --preset NAME     limits for: default, hpc or server\n"
+	"  -l, --limits FILE     limits that replace those of the preset: lines NAME = VALUE\n"
+	"      --list-rules      print the table of rules as Markdown, and end\n"
 	"      --fail-on LEVEL   exit with 3 when there is a finding of this severity or above\n"
 	"  -o, --output FILE     write there instead of to standard output\n"
 	"      --force           replace that file if it exists\n",

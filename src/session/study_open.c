@@ -8,12 +8,18 @@
 
 int study_open(struct opened_study *o, const char *path, const char *limits, struct err *e)
 {
+	struct limits l;
+	int rc = limits_load(&l, NULL, limits, e);
+
+	return rc < 0 ? rc : study_open_with(o, path, &l, e);
+}
+
+int study_open_with(struct opened_study *o, const char *path, const struct limits *l, struct err *e)
+{
 	int rc;
 
 	memset(o, 0, sizeof(*o));
-	rc = limits_load(&o->limits, NULL, limits, e);
-	if (rc < 0)
-		return rc;
+	o->limits = *l;
 	graph_init(&o->graph);
 	rc = graph_load_timed(&o->graph, &o->timeline, path, e);
 	if (rc < 0) {

@@ -27,4 +27,6 @@ struct opened_study {
  * @return 0 or -errno; on failure there is nothing to close
  */
 int study_open(struct opened_study *o, const char *path, const char *limits, struct err *e);
+/** Likewise, with limits that were read before; copied. */
+int study_open_with(struct opened_study *o, const char *path, const struct limits *l, struct err *e);
 void study_close(struct opened_study *o);

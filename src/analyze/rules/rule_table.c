@@ -54,7 +54,7 @@ void rules_write_md(struct strbuf *b)
 {
 	strbuf_add(
 	    b, "# Rules\n\n"
-	       "Made by `witty-profiler schema rules` from the table in src/analyze/rules; a test "
+	       "Made by `witty-profiler bottlenecks --list-rules` from the table in src/analyze/rules; a test "
 	       "keeps it\n"
 	       "current. [bottlenecks.md](bottlenecks.md) says how to read what they find.\n\n"
 	       "Limits are replaced by `--limits FILE`, presets are in [limits.md](limits.md).\n"

@@ -6,16 +6,15 @@
 #include "rule_parts.h"
 
 #define HOW_WAITS                                                                                  \
-	"record as root with probe 'sched' (what threads wait for and who wakes them): "          \
+	"record as root with probe 'sched' (what threads wait for and who wakes them): "           \
 	"witty-profiler record"
 
 /* Chains and patterns say something only when waits were recorded. */
 static bool has_waits(struct rule_run *r)
 {
 	if (r->x->s->w && r->x->window_ns)
-		vec_for(&r->x->g->edges, d)
-			if ((*d)->type == &waits_for_type || (*d)->type == &wakes_type)
-				return true;
+		vec_for(&r->x->g->edges, d) if ((*d)->type == &waits_for_type ||
+						(*d)->type == &wakes_type) return true;
 	rule_unknown(r, "what threads wait for and who ends it", HOW_WAITS);
 	return false;
 }
@@ -52,21 +51,27 @@ static const struct pattern_text texts[] = {
     {PATTERN_CONVOY,
      "time that threads were blocked on the lock",
      "waits",
-     {"Hold the lock for less: move I/O, allocation and computing out of it; copy under the lock, work outside.",
-      "Split the lock (a lock for each shard or queue), or use a structure that needs none for readers."},
+     {"Hold the lock for less: move I/O, allocation and computing out of it; copy under the lock, "
+      "work outside.",
+      "Split the lock (a lock for each shard or queue), or use a structure that needs none for "
+      "readers."},
      "Up to the time that they waited, as far as the CPUs have room for all of them at once."},
     {PATTERN_HANDOVER,
      "time that threads were blocked until another one handed the lock over",
      "hand-overs",
-     {"Threads of this interpreter run one at a time: use processes (multiprocessing, several workers) or native code that "
+     {"Threads of this interpreter run one at a time: use processes (multiprocessing, several "
+      "workers) or native code that "
       "gives the lock up.",
-      "For I/O threads a longer switch interval (sys.setswitchinterval) saves hand-overs, not time."},
+      "For I/O threads a longer switch interval (sys.setswitchinterval) saves hand-overs, not "
+      "time."},
      "With processes, as many CPUs as there are; with threads, nothing beyond one CPU."},
     {PATTERN_SLOW_PRODUCER,
      "time that the consumers were blocked for what it makes",
      "waits",
-     {"Make the producer faster or run several of them: more loader workers, prefetching, cheaper preprocessing.",
-      "Look at what it does meanwhile: the finding's evidence and 'hotspots' say whether it computes, has no CPU or waits for a "
+     {"Make the producer faster or run several of them: more loader workers, prefetching, cheaper "
+      "preprocessing.",
+      "Look at what it does meanwhile: the finding's evidence and 'hotspots' say whether it "
+      "computes, has no CPU or waits for a "
       "disk."},
      "Up to the time that the consumers waited; then the next slowest part limits."},
     {PATTERN_BACK_PRESSURE,
@@ -84,12 +89,14 @@ static const struct pattern_text texts[] = {
     {PATTERN_HERD,
      "time of the threads that were woken and went back to wait",
      "wake-ups",
-     {"Wake one thread for one item (pthread_cond_signal, EPOLLEXCLUSIVE, one queue for each worker), not all of them."},
+     {"Wake one thread for one item (pthread_cond_signal, EPOLLEXCLUSIVE, one queue for each "
+      "worker), not all of them."},
      "The switches of those who were woken for nothing."},
     {PATTERN_INVERSION,
      "time that threads were blocked while the holder had no CPU",
      "waits",
-     {"Let the holder inherit the priority of who waits (PTHREAD_PRIO_INHERIT), or do not hold the lock at low priority.",
+     {"Let the holder inherit the priority of who waits (PTHREAD_PRIO_INHERIT), or do not hold the "
+      "lock at low priority.",
       "Give the holder a CPU: no nice value, no quota, no pinning beside a busy thread."},
      "The part of the wait in which the holder was runnable without a CPU."},
 };
@@ -106,7 +113,9 @@ static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 {
 	const struct pattern_text *text = text_of(p->kind);
 	double share = mean_share(r->x, (double)p->ns, p->threads.n);
-	uint32_t root = p->root != NODE_NONE ? p->root : p->threads.n ? process_of(r->x, p->threads.v[0]) : NODE_NONE;
+	uint32_t root = p->root != NODE_NONE ? p->root
+			: p->threads.n       ? process_of(r->x, p->threads.v[0])
+					     : NODE_NONE;
 	struct finding *fi;
 
 	if (rule_grade(r, share) == SEVERITY_INFO)
@@ -115,16 +124,20 @@ static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 	fi->chains = p->root != NODE_NONE;
 	add_threads(fi, p->threads.v, p->threads.n);
 	finding_lost(fi, (double)p->ns, text->basis);
-	finding_value(r, fi, NODE_NONE, "share of the window that each waited", share, PERCENT, LIMIT_finding_notice);
+	finding_value(r, fi, NODE_NONE, "share of the window that each waited", share, PERCENT,
+		      LIMIT_finding_notice);
 	finding_value(r, fi, NODE_NONE, text->value, (double)p->events, COUNT, LIMIT_COUNT);
 	if (p->root != NODE_NONE && p->root_pct > 0)
-		finding_value(r, fi, p->root, "share of it that is its own", p->root_pct, PERCENT, LIMIT_COUNT);
+		finding_value(r, fi, p->root, "share of it that is its own", p->root_pct, PERCENT,
+			      LIMIT_COUNT);
 	fi->title = p->text;
 	fi->why = p->why;
 	for (size_t i = 0; i < 3 && text->advice[i]; i++)
 		finding_advice(fi, text->advice[i]);
 	if (p->root != NODE_NONE)
-		finding_command(fi, rule_text(r, "perf trace -s -t %" PRIu64 "   # or: gdb -p, to see where it stands",
+		finding_command(fi, rule_text(r,
+					      "perf trace -s -t %" PRIu64
+					      "   # or: gdb -p, to see where it stands",
 					      GET(thread, r->x->g->nodes.v[p->root], tid)));
 	fi->expectation = text->expectation;
 }
@@ -135,7 +148,8 @@ static void check_pattern(struct rule_run *r, enum wait_pattern_kind kind)
 
 	if (!has_waits(r))
 		return;
-	vec_for(&r->x->s->w->patterns, p) {
+	vec_for(&r->x->s->w->patterns, p)
+	{
 		if (p->kind != kind)
 			continue;
 		n++;
@@ -190,7 +204,8 @@ static void straggler_fired(struct rule_run *r, const struct wait_straggler *s)
 		wait += s->wait_ns.v[i];
 		others++;
 	}
-	share = others && s->period_ns ? (double)wait * 100 / (double)others / (double)s->period_ns : 0;
+	share =
+	    others && s->period_ns ? (double)wait * 100 / (double)others / (double)s->period_ns : 0;
 	lost = share / 100 * (double)r->x->window_ns * (double)others;
 	if (rule_grade(r, share) == SEVERITY_INFO)
 		return;
@@ -199,17 +214,24 @@ static void straggler_fired(struct rule_run *r, const struct wait_straggler *s)
 	for (size_t i = 0; i < s->ranks.n && i < 32; i++)
 		if (!s->fixed || i != s->last)
 			finding_subject(fi, s->ranks.v[i]);
-	finding_lost(fi, lost, "median wait of the other ranks in a step, times the steps of the window");
-	finding_value(r, fi, NODE_NONE, "share of a step that the others wait", share, PERCENT, LIMIT_finding_notice);
+	finding_lost(fi, lost,
+		     "median wait of the other ranks in a step, times the steps of the window");
+	finding_value(r, fi, NODE_NONE, "share of a step that the others wait", share, PERCENT,
+		      LIMIT_finding_notice);
 	finding_value(r, fi, NODE_NONE, "length of a step", (double)s->period_ns, NS, LIMIT_COUNT);
 	if (s->last < s->last_count.n)
-		finding_value(r, fi, last, "steps in which it was last", s->last_count.v[s->last], COUNT, LIMIT_COUNT);
+		finding_value(r, fi, last, "steps in which it was last", s->last_count.v[s->last],
+			      COUNT, LIMIT_COUNT);
 	finding_value(r, fi, NODE_NONE, "steps", s->steps, COUNT, LIMIT_COUNT);
 	fi->title = s->text;
 	fi->why = s->why;
-	finding_advice(fi, s->fixed ? rule_text(r, "Look at why %s takes longer: it is %s for %s more in each step than its equals.",
-						rule_name(r, last), wait_state_text(s->extra), rule_ns(r, (double)s->extra_ns))
-				    : "Another rank is last each time: look for what hits them by turns (garbage collection, uneven "
+	finding_advice(fi, s->fixed ? rule_text(r,
+						"Look at why %s takes longer: it is %s for %s more "
+						"in each step than its equals.",
+						rule_name(r, last), wait_state_text(s->extra),
+						rule_ns(r, (double)s->extra_ns))
+				    : "Another rank is last each time: look for what hits them by "
+				      "turns (garbage collection, uneven "
 				      "batches, interrupts), and synchronise less often.");
 	fi->expectation = "A step becomes at most as short as that of the median rank.";
 }
@@ -218,9 +240,8 @@ static void check_straggler(struct rule_run *r)
 {
 	if (!has_waits(r))
 		return;
-	vec_for(&r->x->s->w->stragglers, s)
-		if (s->uneven && s->ranks.n && s->last < s->ranks.n)
-			straggler_fired(r, s);
+	vec_for(&r->x->s->w->stragglers, s) if (s->uneven && s->ranks.n && s->last < s->ranks.n)
+	    straggler_fired(r, s);
 	check_pattern(r, PATTERN_BARRIER);
 	rule_clear(r, "%zu sets of ranks that take steps together", r->x->s->w->stragglers.n);
 }
@@ -231,7 +252,8 @@ static void check_hang(struct rule_run *r)
 {
 	if (!has_waits(r))
 		return;
-	vec_for(&r->x->s->w->hangs, h) {
+	vec_for(&r->x->s->w->hangs, h)
+	{
 		struct finding *fi = rule_fire(r, SEVERITY_CRITICAL, h->confidence_pct, h->thread);
 		size_t held = h->threads.n ? h->threads.n : 1;
 
@@ -243,17 +265,28 @@ static void check_hang(struct rule_run *r)
 		fi->chains = true;
 		finding_subject(fi, h->thread);
 		add_threads(fi, h->threads.v, h->threads.n);
-		finding_lost(fi, (double)h->since_ns * (double)held, "time without progress, of all who are held up");
-		finding_value(r, fi, h->thread, "time without progress", (double)h->since_ns, NS, LIMIT_COUNT);
+		finding_lost(fi, (double)h->since_ns * (double)held,
+			     "time without progress, of all who are held up");
+		finding_value(r, fi, h->thread, "time without progress", (double)h->since_ns, NS,
+			      LIMIT_COUNT);
 		fi->title = h->text;
 		fi->why = h->why;
 		if (h->kind == HANG_STOPPED) {
-			finding_advice(fi, "Somebody or something stopped it: a debugger, a job control key, a cgroup freezer. Let it go on.");
-			finding_command(fi, rule_text(r, "kill -CONT %" PRIu64, GET(thread, r->x->g->nodes.v[h->thread], tid)));
+			finding_advice(fi, "Somebody or something stopped it: a debugger, a job "
+					   "control key, a cgroup freezer. Let it go on.");
+			finding_command(fi,
+					rule_text(r, "kill -CONT %" PRIu64,
+						  GET(thread, r->x->g->nodes.v[h->thread], tid)));
 		} else {
-			finding_advice(fi, "Look at the stacks of those who wait, and of the one that is different.");
-			finding_command(fi, rule_text(r, "gdb -p %" PRIu64 " -batch -ex 'thread apply all bt'   # Python: py-spy dump --pid",
-						      GET(thread, r->x->g->nodes.v[h->thread], tid)));
+			finding_advice(fi, "Look at the stacks of those who wait, and of the one "
+					   "that is different.");
+			finding_command(
+			    fi,
+			    rule_text(
+				r,
+				"gdb -p %" PRIu64
+				" -batch -ex 'thread apply all bt'   # Python: py-spy dump --pid",
+				GET(thread, r->x->g->nodes.v[h->thread], tid)));
 		}
 		fi->expectation = "Nothing goes on until it does.";
 	}
@@ -269,33 +302,42 @@ static void serial_fired(struct rule_run *r, const struct wait_root *root)
 	struct finding *fi;
 
 	cpu = th ? facts_pct(r->x, (double)th->run_ns) : NAN;
-	/* All of the waiters at one time or other: what the least of them loses is not told apart. */
+	/* All of the waiters at one time or other: what the least of them loses is not told apart.
+	 */
 	if (root->wall_ns)
 		share = fmin(share, facts_pct(r->x, (double)root->wall_ns));
 	if (rule_grade(r, share) == SEVERITY_INFO || !(cpu >= share / 2))
 		return;
 	fi = rule_fire(r, rule_grade(r, share), 80, root->thread);
-	vec_for(&root->roles, role) {
+	vec_for(&root->roles, role)
+	{
 		const struct wait_role *w = &r->x->s->w->roles.v[*role];
 
 		add_threads(fi, w->threads.v, w->threads.n);
 	}
 	finding_lost(fi, (double)root->waited_ns, "time that others were blocked while it ran");
 	finding_value(r, fi, root->thread, "time on a CPU", cpu, PERCENT, LIMIT_serial_cpu);
-	finding_value(r, fi, NODE_NONE, "share of the window that each waiter waited", share, PERCENT, LIMIT_finding_notice);
-	fi->title = rule_text(r, "%u thread%s waited for %s, which was on a CPU for %.0f %% of the window", root->waiters,
-			      root->waiters == 1 ? "" : "s", rule_name(r, root->thread), cpu);
-	fi->why = rule_text(r, "They waited %s in all while it computed, %.0f %% of the window each%s%s.",
-			    rule_ns(r, (double)root->waited_ns), share, root->roles.n ? "; most of them " : "",
-			    root->roles.n ? r->x->s->w->roles.v[root->roles.v[0]].text : "");
-	finding_advice(fi, "Its work is serial: split it over threads or processes, move parts of it to those who wait, or make it "
+	finding_value(r, fi, NODE_NONE, "share of the window that each waiter waited", share,
+		      PERCENT, LIMIT_finding_notice);
+	fi->title = rule_text(
+	    r, "%u thread%s waited for %s, which was on a CPU for %.0f %% of the window",
+	    root->waiters, root->waiters == 1 ? "" : "s", rule_name(r, root->thread), cpu);
+	fi->why = rule_text(
+	    r, "They waited %s in all while it computed, %.0f %% of the window each%s%s.",
+	    rule_ns(r, (double)root->waited_ns), share, root->roles.n ? "; most of them " : "",
+	    root->roles.n ? r->x->s->w->roles.v[root->roles.v[0]].text : "");
+	finding_advice(fi, "Its work is serial: split it over threads or processes, move parts of "
+			   "it to those who wait, or make it "
 			   "faster.");
-	finding_advice(fi, "In Python, a thread that computes holds the interpreter's lock: use processes or native code.");
-	finding_command(fi, rule_text(r, "perf top -t %" PRIu64 "   # Python: py-spy top --pid %" PRIu64,
-				      GET(thread, r->x->g->nodes.v[root->thread], tid),
-				      process_of(r->x, root->thread) == NODE_NONE
-					  ? GET(thread, r->x->g->nodes.v[root->thread], tid)
-					  : GET(process, r->x->g->nodes.v[process_of(r->x, root->thread)], pid)));
+	finding_advice(fi, "In Python, a thread that computes holds the interpreter's lock: use "
+			   "processes or native code.");
+	finding_command(
+	    fi,
+	    rule_text(r, "perf top -t %" PRIu64 "   # Python: py-spy top --pid %" PRIu64,
+		      GET(thread, r->x->g->nodes.v[root->thread], tid),
+		      process_of(r->x, root->thread) == NODE_NONE
+			  ? GET(thread, r->x->g->nodes.v[root->thread], tid)
+			  : GET(process, r->x->g->nodes.v[process_of(r->x, root->thread)], pid)));
 	fi->expectation = "The waiters gain at most what they waited, as far as CPUs are free.";
 }
 
@@ -303,9 +345,8 @@ static void check_serial(struct rule_run *r)
 {
 	if (!has_waits(r))
 		return;
-	vec_for(&r->x->s->w->roots, root)
-		if (root->state == STATE_RUN && !root->idle)
-			serial_fired(r, root);
+	vec_for(&r->x->s->w->roots, root) if (root->state == STATE_RUN && !root->idle)
+	    serial_fired(r, root);
 	rule_clear(r, "%zu threads that others wait for", r->x->s->w->roots.n);
 }
 
@@ -316,9 +357,11 @@ const struct rule rules_waits[] = {
     {.id = "hang",
      .layer = LAYER_CONTROL,
      .title = "Nothing goes on: stopped, deadlocked, or a wake-up was lost",
-     .fires = "threads that worked before make no progress for ten periods or more, wait in a circle, or wait for a process that "
+     .fires = "threads that worked before make no progress for ten periods or more, wait in a "
+	      "circle, or wait for a process that "
 	      "is stopped.",
-     .graded = "critical; a warning where it is not certain, a notice for a stopped process that nobody waits for.",
+     .graded = "critical; a warning where it is not certain, a notice for a stopped process that "
+	       "nobody waits for.",
      .needs = NEEDS_WAITS,
      .advice = "stacks of all; kill -CONT for a stopped one.",
      .family = "thread",
@@ -326,9 +369,11 @@ const struct rule rules_waits[] = {
     {.id = "straggler",
      .layer = LAYER_CONTROL,
      .title = "Ranks or threads wait for the last one of them",
-     .fires = "equal processes, or threads at a barrier, take steps together, and one (or a different one each time) arrives so "
+     .fires = "equal processes, or threads at a barrier, take steps together, and one (or a "
+	      "different one each time) arrives so "
 	      "late that the others wait for a share of time that is worth telling.",
-     .graded = "share of time lost: median wait of the others in a step, of the step; of threads: mean time blocked, of the window.",
+     .graded = "share of time lost: median wait of the others in a step, of the step; of threads: "
+	       "mean time blocked, of the window.",
      .needs = NEEDS_WAITS,
      .advice = "look at what the last one does meanwhile.",
      .family = "thread",
@@ -336,7 +381,8 @@ const struct rule rules_waits[] = {
     {.id = "lock-convoy",
      .layer = LAYER_CONTROL,
      .title = "Threads queue for a lock",
-     .fires = "threads are blocked on a lock that another thread holds, for a share of time that is worth telling.",
+     .fires = "threads are blocked on a lock that another thread holds, for a share of time that "
+	      "is worth telling.",
      .graded = GRADED_WAIT,
      .needs = NEEDS_WAITS,
      .advice = "hold it for less, split it.",
@@ -354,7 +400,8 @@ const struct rule rules_waits[] = {
     {.id = "gil",
      .layer = LAYER_CONTROL,
      .title = "Threads run by turns: an interpreter lock",
-     .fires = "several threads of a process hand one word to each other, and one of them runs at a time.",
+     .fires = "several threads of a process hand one word to each other, and one of them runs at a "
+	      "time.",
      .graded = GRADED_WAIT,
      .needs = NEEDS_WAITS,
      .advice = "processes instead of threads.",
@@ -363,7 +410,8 @@ const struct rule rules_waits[] = {
     {.id = "thundering-herd",
      .layer = LAYER_CONTROL,
      .title = "Many threads are woken for what one can have",
-     .fires = "one wake-up makes several threads run that go back to wait at once, again and again.",
+     .fires =
+	 "one wake-up makes several threads run that go back to wait at once, again and again.",
      .graded = GRADED_WAIT,
      .needs = NEEDS_WAITS,
      .advice = "wake one, not all.",
@@ -372,7 +420,8 @@ const struct rule rules_waits[] = {
     {.id = "slow-producer",
      .layer = LAYER_DATA,
      .title = "Consumers wait for what a slow producer makes",
-     .fires = "threads are blocked reading a pipe, socket, queue or condition until one thread gives them something, while that one "
+     .fires = "threads are blocked reading a pipe, socket, queue or condition until one thread "
+	      "gives them something, while that one "
 	      "works: a loader, an upstream server.",
      .graded = GRADED_WAIT,
      .needs = NEEDS_WAITS,
@@ -382,7 +431,8 @@ const struct rule rules_waits[] = {
     {.id = "back-pressure",
      .layer = LAYER_DATA,
      .title = "Producers wait until a slow consumer takes what they have",
-     .fires = "threads are blocked writing into a full pipe, socket or queue until one thread takes something.",
+     .fires = "threads are blocked writing into a full pipe, socket or queue until one thread "
+	      "takes something.",
      .graded = GRADED_WAIT,
      .needs = NEEDS_WAITS,
      .advice = "a faster consumer, or more of them.",
@@ -391,7 +441,8 @@ const struct rule rules_waits[] = {
     {.id = "serial-thread",
      .layer = LAYER_COMPUTE,
      .title = "Threads wait for one that computes",
-     .fires = "following the waits ends at a thread that is on a CPU meanwhile, for a share of time that is worth telling.",
+     .fires = "following the waits ends at a thread that is on a CPU meanwhile, for a share of "
+	      "time that is worth telling.",
      .graded = GRADED_WAIT,
      .needs = NEEDS_WAITS,
      .advice = "split its work.",
