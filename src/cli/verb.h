@@ -29,6 +29,7 @@ extern const struct verb verb_hotspots;
 extern const struct verb verb_serve;
 extern const struct verb verb_mcp;
 extern const struct verb verb_bottlenecks;
+extern const struct verb verb_diff;
 
 /** Print "error: …" and the hint. @return EXIT_FAILED */
 int fail(const struct err *e);
