@@ -198,9 +198,11 @@ struct hot {
 	uint32_t *of;                   /**< [g->nodes.n] place in threads of a thread, HOT_NONE */
 	size_t n_nodes;                 /**< of g when it was analysed */
 	uint64_t window_ns;             /**< 0: not known */
-	uint32_t cpus;                  /**< online; 0: not known */
-	bool has_waits; /**< what threads wait for, or who wakes them, was recorded */
-	uint64_t since_run_ns;	   /**< sum over threads of since.run_ns, where there are no rates */
+	uint64_t observed_ns;  /**< that threads were observed: in a busy host less than the window;
+				  the window where that is not known */
+	uint32_t cpus;         /**< online; 0: not known */
+	bool has_waits;        /**< what threads wait for, or who wakes them, was recorded */
+	uint64_t since_run_ns; /**< sum over threads of since.run_ns, where there are no rates */
 	VEC(const char *) missing; /**< metrics of the score that no thread has, and why */
 	size_t numa_nodes;         /**< of the host; 0: not known */
 	double demand_pct; /**< running and runnable time of all threads, of all CPUs; NAN */

@@ -319,7 +319,7 @@ static void add_overview(struct page *p, struct hot *h)
 	page_item(p, 0);
 	if (h->window_ns) {
 		strbuf_add(p->b, "rates are differences over ");
-		text_time(p->b, (double)h->window_ns);
+		text_time(p->b, (double)h->observed_ns);
 	} else {
 		strbuf_add(p->b, "no window: the file has no rates");
 	}

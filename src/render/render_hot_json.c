@@ -343,6 +343,7 @@ void render_hot_json(struct hot *h, const struct hot_view *v, struct json_writer
 	json_write_object(w);
 	json_key_u64(w, "schema_version", GRAPH_SCHEMA_VERSION);
 	key_known(w, "window_ns", h->window_ns, h->window_ns != 0);
+	key_known(w, "observed_ns", h->observed_ns, h->observed_ns != 0);
 	key_known(w, "cpus", h->cpus, h->cpus != 0);
 	key_f64(w, "demand_pct", h->demand_pct);
 	write_limits(&h->limits, w);

@@ -34,15 +34,30 @@ static struct hot_thread *thread_of(struct hot *h, uint32_t node)
 	return h->of[node] == HOT_NONE ? NULL : &h->threads.v[h->of[node]];
 }
 
+/* Probes are attached within the window: threads are observed for less of it than it has. */
+static uint64_t observed(const struct hot *h)
+{
+	uint64_t longest = 0;
+
+	vec_for(&h->threads, t)
+	{
+		const struct node *n = h->g->nodes.v[t->node];
+
+		if (HAS(thread, n, observed_ns) && GET(thread, n, observed_ns) > longest)
+			longest = GET(thread, n, observed_ns);
+	}
+	return longest && longest < h->window_ns ? longest : h->window_ns;
+}
+
 /* Rates of a thread that lived for a moment would be those of a burst. */
 static void set_base(struct hot *h, struct hot_thread *t, const struct node *n)
 {
-	uint64_t least = (uint64_t)((double)h->window_ns * h->limits.v[LIMIT_hot_alive] / 100);
+	uint64_t least = (uint64_t)((double)h->observed_ns * h->limits.v[LIMIT_hot_alive] / 100);
 
 	if (!h->window_ns || !HAS(thread, n, run_ns))
 		return;
 	t->observed_ns = HAS(thread, n, observed_ns) ? GET(thread, n, observed_ns) : 0;
-	t->base_ns = t->observed_ns ?: h->window_ns;
+	t->base_ns = t->observed_ns ?: h->observed_ns;
 	if (t->base_ns < least)
 		t->base_ns = least;
 }
@@ -96,7 +111,7 @@ static void take_wait(struct hot *h, const struct edge *d)
 	const char *cause = HAS(waits_for, d, cause) ? GET(waits_for, d, cause) : "other";
 	uint64_t ns = GET(waits_for, d, waited_ns), longest = GET(waits_for, d, longest_ns);
 	bool endless =
-	    GET(waits_for, d, waits) == 1 && h->window_ns && ns > h->window_ns / 100 * 95;
+	    GET(waits_for, d, waits) == 1 && h->observed_ns && ns > h->observed_ns / 100 * 95;
 	bool idle = endless || hot_idle_cause(cause);
 	struct hot_wait *w = NULL;
 
@@ -329,6 +344,7 @@ static void fill_devices(struct hot *h)
 
 void hot_fill(struct hot *h)
 {
+	h->observed_ns = observed(h);
 	vec_for(&h->threads, t) take_thread(h, t, h->g->nodes.v[t->node]);
 	vec_for(&h->g->edges, it)
 	{

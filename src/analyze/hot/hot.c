@@ -223,7 +223,7 @@ static void sum_thread(struct hot *h, const struct hot_thread *t)
 	}
 	for (size_t i = 0; t->base_ns && i < t->cpu.v.n; i++) {
 		struct hot_node_sum *s = node_sum(h, t->cpu.v.v[i].node);
-		double pct = t->cpu.v.v[i].amount * 100 / (double)h->window_ns;
+		double pct = t->cpu.v.v[i].amount * 100 / (double)h->observed_ns;
 
 		s->cpu_pct = hot_has(s->cpu_pct) ? s->cpu_pct + pct : pct;
 	}
@@ -243,7 +243,7 @@ static void sum_up(struct hot *h)
 		known |= hot_has(t->runq_pct);
 	}
 	h->demand_pct =
-	    known && h->cpus ? (double)demand * 100 / (double)h->window_ns / h->cpus : NAN;
+	    known && h->cpus ? (double)demand * 100 / (double)h->observed_ns / h->cpus : NAN;
 }
 
 /* What every thread lacks is said once, for all. */

@@ -147,7 +147,7 @@ static void add_rivals(struct hot *h, const struct hot_thread *t, struct strbuf 
 		    t->runq_pct);
 	for (size_t i = 0; i < t->rivals.n && i < 3; i++)
 		strbuf_addf(b, "%s%s %.0f %%", i ? ", " : "", hot_label(h, t->rivals.v[i].node),
-			    (double)t->rivals.v[i].run_ns * 100 / (double)h->window_ns);
+			    (double)t->rivals.v[i].run_ns * 100 / (double)h->observed_ns);
 }
 
 static const char *switch_advice(const struct hot_thread *t)
