@@ -192,6 +192,7 @@ TEST(a_short_life_is_no_load)
 	ran(&w, 1, 38, 0, 2);
 	SET(thread, thread_node(&w, 1), observed_ns, WINDOW / 5 * 2);
 	SET(thread, thread_node(&w, 1), blocked_ns, WINDOW / 50);
+	ran(&w, 2, 1, 0, 2); /* lives all the time */
 	analyse(&w);
 	assert_true(
 	    near(of(&w, 0)->cpu_pct, 20)); /* 2 % of the window over the tenth that is asked for */
