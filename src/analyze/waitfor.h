@@ -143,6 +143,43 @@ struct wait_straggler {
 	const char *text, *why;
 };
 
+/** A piece of a critical path: what one thread did in a stretch of time, while all that followed hung on it. */
+struct path_step {
+	uint32_t thread;
+	uint32_t object; /**< what it waited for, where it waited; NODE_NONE */
+	enum wait_state state;
+	uint64_t from_ns, to_ns; /**< since 1970 */
+};
+
+/** All pieces of one thread in one state. */
+struct path_part {
+	uint32_t thread, object;
+	enum wait_state state;
+	uint64_t ns;
+};
+
+/**
+ * What the end of an interval hung on, back from its end on one thread: while that waited, on who ended the wait.
+ * The pieces follow each other without gaps, so they sum up to the length of the interval.
+ */
+struct wait_path {
+	uint32_t thread;
+	uint64_t from_ns, to_ns;
+	uint32_t rounds; /**< steps of a job that it is the path of; 0: no steps */
+	VEC(struct path_step) steps; /**< by time */
+	VEC(struct path_part) parts; /**< longest first; they sum up to the length, too */
+	uint64_t cut_ns;	     /**< of it in STATE_BLOCKED, as there were too many pieces */
+};
+
+/** What would be if one thing were different. */
+struct wait_what_if {
+	uint32_t thread;
+	enum wait_state state; /**< of the thread, that would take no time, or no more than its equals' */
+	uint64_t now_ns, then_ns; /**< length of a step, or of the critical path */
+	const char *text;
+	const char *assumes;
+};
+
 enum hang_kind {
 	HANG_STOPPED,	  /**< stopped by a signal */
 	HANG_LOST_WAKEUP, /**< all wait on words that nobody will change */
@@ -188,6 +225,8 @@ struct waitfor {
 	VEC(struct wait_pattern) patterns;	/**< by kind, then longest first */
 	VEC(struct wait_straggler) stragglers;	/**< one for each set of ranks */
 	VEC(struct wait_hang) hangs;
+	VEC(struct wait_path) paths; /**< of the role that is late most, and of each set of ranks */
+	VEC(struct wait_what_if) what_ifs; /**< largest gain first */
 	VEC(struct wait_serial) serial; /**< by process, those with two threads or more */
 };
 
@@ -196,6 +235,17 @@ struct waitfor {
  */
 void waitfor_init(struct waitfor *w, struct graph *g, const struct timeline *t);
 void waitfor_done(struct waitfor *w);
+
+/**
+ * The critical path of an interval that is chosen.
+ *
+ * @param thread on which the interval ends
+ * @param from_ns,to_ns since 1970, cut to what is known one by one; 0: all of that
+ * @return 0, -ENOENT: no single waits are known of that time, or the node is no thread; then there is nothing to free
+ */
+int wait_path_init(struct wait_path *p, struct graph *g, const struct timeline *t, uint32_t thread, uint64_t from_ns,
+		   uint64_t to_ns);
+void wait_path_done(struct wait_path *p);
 
 /** The chain of a thread's role, or NULL. */
 const struct wait_chain *waitfor_chain(const struct waitfor *w, uint32_t thread);

@@ -21,7 +21,7 @@ struct view_args {
 	const char *file, *what, *id, *other, *output;
 	const char *type_name;
 	bool json, md, html, idle, force;
-	uint64_t limit, hops, budget;
+	uint64_t limit, hops, budget, from_ns, to_ns;
 	struct selection selection;
 };
 
@@ -38,6 +38,8 @@ static const struct option options[] = {{"format", required_argument, NULL, 'f'}
 					{"output", required_argument, NULL, 'o'},
 					{"force", no_argument, NULL, 'F'},
 					{"idle", no_argument, NULL, 'I'},
+					{"from", required_argument, NULL, 'S'},
+					{"to", required_argument, NULL, 'T'},
 					{0}};
 
 /* Options that choose from a list. @return 0, an exit code, or -1: none of them */
@@ -94,6 +96,11 @@ static int parse_option(struct view_args *a, int opt)
 		return 0;
 	case 'I':
 		a->idle = true;
+		return 0;
+	case 'S':
+	case 'T':
+		if (parse_duration(optarg, opt == 'S' ? &a->from_ns : &a->to_ns))
+			return usage_error(a->verb, "'%s' is no time", optarg);
 		return 0;
 	}
 	return usage_error(a->verb, "wrong option");
@@ -301,6 +308,33 @@ static int view(struct view_args *a)
 	return rc;
 }
 
+/* The critical path that ends on one thread. */
+static int view_path(struct view_args *a, struct graph *g, const struct timeline *t, struct strbuf *b, struct err *e)
+{
+	const struct waitfor_view v = {.limit = a->limit};
+	uint64_t from = a->from_ns ? g->meta.start_ns + a->from_ns : 0, to = a->to_ns ? g->meta.start_ns + a->to_ns : 0;
+	uint32_t thread = graph_find(g, a->id);
+	struct json_writer j;
+	struct wait_path p;
+
+	if (thread == NODE_NONE)
+		return err_msg(e, -ENOENT, "no entity '%s' in '%s'", a->id, a->file);
+	if (g->nodes.v[thread]->type != &thread_type)
+		return err_msg(e, -EINVAL, "critical path of '%s': it is no thread", a->id);
+	if (wait_path_init(&p, g, t, thread, from, to))
+		return err_msg(e, -ENOENT, "critical path of '%s': '%s' has no single waits of that time", a->id, a->file);
+	if (a->json) {
+		json_writer_init_strbuf(&j, b, JSON_INDENT);
+		render_wait_path_json(&p, g, &j);
+		json_writer_finish(&j, e);
+		strbuf_addc(b, '\n');
+	} else {
+		render_wait_path_text(&p, g, &v, a->md, b);
+	}
+	wait_path_done(&p);
+	return 0;
+}
+
 /* Who waits for whom: needs single waits, too. */
 static int view_waitfor(struct view_args *a)
 {
@@ -315,7 +349,9 @@ static int view_waitfor(struct view_args *a)
 
 	graph_init(&g);
 	rc = graph_load_timed(&g, &t, a->file, &e);
-	if (!rc) {
+	if (!rc && a->id) {
+		rc = view_path(a, &g, &t, &b, &e);
+	} else if (!rc) {
 		waitfor_init(&w, &g, &t);
 		if (a->json) {
 			json_writer_init_strbuf(&j, &b, JSON_INDENT);
@@ -372,6 +408,10 @@ static int run_show(int argc, char **argv)
 		a.id = argv[optind++];
 	if (wants_id && !a.id)
 		return usage_error(&verb_show, "'%s' needs an id, such as process:4711", a.what);
+	if (!strcmp(a.what, "waitfor") && optind < argc)
+		a.id = argv[optind++];
+	if ((a.from_ns || a.to_ns) && (strcmp(a.what, "waitfor") || !a.id))
+		return usage_error(&verb_show, "--from and --to are for waitfor and a thread");
 	if (!strcmp(a.what, "paths") && optind < argc)
 		a.other = argv[optind++];
 	if (!strcmp(a.what, "paths") && !a.other)
@@ -417,15 +457,15 @@ static int run_report(int argc, char **argv)
 		return rc;
 	if (optind + 1 != argc)
 		return usage_error(&verb_report, "one file is needed");
-	if (a.md || a.idle)
-		return usage_error(&verb_report, "--format md and --idle are for waitfor");
+	if (a.idle || a.from_ns || a.to_ns)
+		return usage_error(&verb_report, "--idle, --from and --to are for show FILE waitfor");
 	a.file = argv[optind];
 	return a.html ? report_html(&a) : view(&a);
 }
 
 const struct verb verb_show = {
 	.name = "show",
-	.usage = "FILE [summary|entities|edges|flows|shared-memory|numa|waits|wakes|waitfor|entity ID|neighbors ID|paths ID ID] [OPTION]...",
+	.usage = "FILE [summary|entities|edges|flows|shared-memory|numa|waits|wakes|waitfor [THREAD]|entity ID|neighbors ID|paths ID ID] [OPTION]...",
 	.summary = "Show what a recording or graph file holds",
 	.help = "  -f, --format FORMAT   text (default) or json; waitfor: md, too\n"
 		"  -t, --type TYPE       only entities or edges of this type\n"
@@ -438,6 +478,7 @@ const struct verb verb_show = {
 		"      --budget N        as many as fit N tokens of 4 bytes, the most important first\n"
 		"      --hops N          neighbors: so many steps away (default 1)\n"
 		"      --idle            waitfor: with waits that nobody misses\n"
+		"      --from T, --to T  waitfor THREAD: critical path between these times after the begin (default: all)\n"
 		"  -o, --output FILE     write there instead of to standard output\n"
 		"      --force           replace that file if it exists\n",
 	.run = run_show,

@@ -98,13 +98,14 @@ static void put_root(const struct page *p, const struct wait_part *part)
 
 static void add_part(const struct page *p, const struct wait_chain *c, const struct wait_part *part)
 {
-	size_t start = p->b->n;
+	size_t start;
 	bool self = part->role == c->role && !part->via.n && part->state != STATE_RUN &&
 		    part->state != STATE_RUNQ && part->state != STATE_CYCLE;
 
 	item(p, 1);
+	start = p->b->n;
 	put_time(p, part->ns);
-	text_pad(p->b, start, p->md ? 0 : 16);
+	text_pad(p->b, start, p->md ? 0 : 12);
 	start = p->b->n;
 	put_pct(p, part->ns, c->waited_ns);
 	text_pad(p->b, start, p->md ? 0 : 6);
@@ -279,6 +280,79 @@ static void add_ranks(const struct page *p)
 		add_evidence(p, s->text, s->confidence_pct, s->why);
 }
 
+/* A thread of a critical path in a state: one line, as for chains. */
+static void add_path_part(const struct page *p, const struct path_part *part, uint64_t whole)
+{
+	size_t start;
+
+	item(p, 1);
+	start = p->b->n;
+	put_time(p, part->ns);
+	text_pad(p->b, start, p->md ? 0 : 12);
+	start = p->b->n;
+	put_pct(p, part->ns, whole);
+	text_pad(p->b, start, p->md ? 0 : 6);
+	put_node(p, part->thread);
+	strbuf_addf(p->b, ", %s", wait_state_text(part->state));
+	if (part->object != NODE_NONE) {
+		strbuf_add(p->b, " (");
+		put_node(p, part->object);
+		strbuf_addc(p->b, ')');
+	}
+	strbuf_addc(p->b, '\n');
+}
+
+static void add_path(const struct page *p, const struct wait_path *path)
+{
+	uint64_t shown = 0, rest = 0, limit = most(p, 8);
+
+	item(p, 0);
+	put_node(p, path->thread);
+	if (path->rounds)
+		strbuf_addf(p->b, " and its equals, over %" PRIu32 " steps", path->rounds);
+	strbuf_add(p->b, ", ");
+	put_time(p, path->to_ns - path->from_ns);
+	strbuf_add(p->b, ":\n");
+	vec_for(&path->parts, part) {
+		if (shown++ < limit)
+			add_path_part(p, part, path->to_ns - path->from_ns);
+		else
+			rest += part->ns;
+	}
+	if (rest) {
+		item(p, 1);
+		put_time(p, rest);
+		strbuf_addf(p->b, " in %" PRIu64 " more parts\n", path->parts.n - limit);
+	}
+}
+
+static void add_paths(const struct page *p)
+{
+	if (!p->w->paths.n)
+		return;
+	heading(p, "CRITICAL PATH");
+	vec_for(&p->w->paths, path)
+		add_path(p, path);
+}
+
+static void add_what_ifs(const struct page *p)
+{
+	uint64_t shown = 0, limit = most(p, 6);
+
+	if (!p->w->what_ifs.n)
+		return;
+	heading(p, "WHAT IF");
+	vec_for(&p->w->what_ifs, v) {
+		if (shown++ >= limit)
+			break;
+		item(p, 0);
+		put_text(p, v->text);
+		strbuf_addc(p->b, '\n');
+		item(p, 1);
+		strbuf_addf(p->b, "assumes that %s\n", v->assumes);
+	}
+}
+
 static void add_knots(const struct page *p)
 {
 	uint64_t shown = 0, limit = most(p, 6);
@@ -370,7 +444,37 @@ void render_waitfor_text(const struct waitfor *w, struct graph *g, const struct 
 	add_roots(&p);
 	add_patterns(&p);
 	add_ranks(&p);
+	add_paths(&p);
+	add_what_ifs(&p);
 	add_knots(&p);
 	add_serial(&p);
 	add_basis(&p);
+}
+
+void render_wait_path_text(const struct wait_path *path, struct graph *g, const struct waitfor_view *v, bool md,
+			   struct strbuf *b)
+{
+	const struct page p = {NULL, g, v, b, md};
+	uint64_t shown = 0, limit = most(&p, 20);
+
+	heading(&p, "CRITICAL PATH");
+	add_path(&p, path);
+	heading(&p, "STEP BY STEP");
+	vec_for(&path->steps, s) {
+		if (shown++ >= limit)
+			break;
+		item(&p, 0);
+		strbuf_addf(b, "+%.3f ms  ", (double)(s->from_ns - path->from_ns) / 1e6);
+		put_time(&p, s->to_ns - s->from_ns);
+		strbuf_add(b, "  ");
+		put_node(&p, s->thread);
+		strbuf_addf(b, ", %s", wait_state_text(s->state));
+		if (s->object != NODE_NONE) {
+			strbuf_add(b, " (");
+			put_node(&p, s->object);
+			strbuf_addc(b, ')');
+		}
+		strbuf_addc(b, '\n');
+	}
+	left_out(&p, 0, path->steps.n - (path->steps.n < limit ? path->steps.n : limit), "more");
 }

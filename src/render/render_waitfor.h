@@ -18,3 +18,8 @@ void render_waitfor_text(const struct waitfor *w, struct graph *g, const struct 
 /** One object, stable: docs/json.md. */
 void render_waitfor_json(const struct waitfor *w, struct graph *g, const struct waitfor_view *v,
 			 struct json_writer *j);
+
+/** The critical path of an interval: its parts, as text also the first of its pieces. */
+void render_wait_path_text(const struct wait_path *p, struct graph *g, const struct waitfor_view *v, bool md,
+			   struct strbuf *b);
+void render_wait_path_json(const struct wait_path *p, struct graph *g, struct json_writer *j);

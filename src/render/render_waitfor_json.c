@@ -210,6 +210,73 @@ static void hangs(const struct out *o)
 	json_write_array_end(o->j);
 }
 
+static void path_part(const struct out *o, uint32_t thread, enum wait_state state, uint32_t object)
+{
+	json_write_object(o->j);
+	node(o, "thread", thread);
+	json_key_str(o->j, "state", wait_state_name(state));
+	node(o, "object", object);
+}
+
+static void path(const struct out *o, const struct wait_path *p, bool steps)
+{
+	json_write_object(o->j);
+	node(o, "thread", p->thread);
+	number(o, "from_ns", p->from_ns);
+	number(o, "to_ns", p->to_ns);
+	number(o, "rounds", p->rounds);
+	number(o, "not_followed_ns", p->cut_ns);
+	json_write_key(o->j, "parts");
+	json_write_array(o->j);
+	vec_for(&p->parts, part) {
+		path_part(o, part->thread, part->state, part->object);
+		number(o, "ns", part->ns);
+		json_write_object_end(o->j);
+	}
+	json_write_array_end(o->j);
+	if (steps) {
+		json_write_key(o->j, "steps");
+		json_write_array(o->j);
+		vec_for(&p->steps, s) {
+			path_part(o, s->thread, s->state, s->object);
+			number(o, "from_ns", s->from_ns);
+			number(o, "to_ns", s->to_ns);
+			json_write_object_end(o->j);
+		}
+		json_write_array_end(o->j);
+	}
+	json_write_object_end(o->j);
+}
+
+void render_wait_path_json(const struct wait_path *p, struct graph *g, struct json_writer *j)
+{
+	const struct out o = {NULL, g, NULL, j};
+
+	path(&o, p, true);
+}
+
+static void paths(const struct out *o)
+{
+	json_write_key(o->j, "paths");
+	json_write_array(o->j);
+	vec_for(&o->w->paths, p)
+		path(o, p, false);
+	json_write_array_end(o->j);
+	json_write_key(o->j, "what_ifs");
+	json_write_array(o->j);
+	vec_for(&o->w->what_ifs, v) {
+		json_write_object(o->j);
+		node(o, "thread", v->thread);
+		json_key_str(o->j, "state", wait_state_name(v->state));
+		number(o, "now_ns", v->now_ns);
+		number(o, "then_ns", v->then_ns);
+		json_key_str(o->j, "text", v->text);
+		json_key_str(o->j, "assumes", v->assumes);
+		json_write_object_end(o->j);
+	}
+	json_write_array_end(o->j);
+}
+
 static void links(const struct out *o)
 {
 	uint64_t n = 0;
@@ -287,6 +354,7 @@ void render_waitfor_json(const struct waitfor *w, struct graph *g, const struct 
 	patterns(&o);
 	ranks(&o);
 	hangs(&o);
+	paths(&o);
 	links(&o);
 	serial(&o);
 	json_write_object_end(j);

@@ -117,13 +117,6 @@ static bool on_path(const struct cascade *c, unsigned depth, uint32_t thread)
 	return false;
 }
 
-/* Whether what a wait waits for is what the thread did that ended it. */
-static bool is_followed(const struct wf *x, const struct wf_span *s)
-{
-	return s->charged != NODE_NONE && !x->threads.v[s->charged].kernel && s->cause != CAUSE_DISK &&
-	       s->cause != CAUSE_SLEEP && s->cause != CAUSE_SIGNAL;
-}
-
 static void follow(struct cascade *c, uint32_t thread, uint64_t from, uint64_t to, unsigned depth);
 
 /* @thread, at @depth, is in wait @s from @from to @to. */
@@ -132,7 +125,7 @@ static void follow_wait(struct cascade *c, struct frame *f, uint32_t thread, con
 {
 	if (to <= from)
 		return;
-	if (!is_followed(c->x, s)) {
+	if (!wf_is_followed(c->x, s)) {
 		frame_add(c, f, thread, wf_wait_state(c->x, s), s->object, from, to);
 		return;
 	}
@@ -222,12 +215,12 @@ static void follow_span(struct cascade *c, uint32_t waiter, const struct wf_span
 	if (s->object != NODE_NONE && x->lock[s->object])
 		a->held_ns += now_ns_of(s);
 	state = wf_wait_state(x, s);
-	if (!is_followed(x, s) && (state == STATE_SLEEP || state == STATE_STOPPED))
+	if (!wf_is_followed(x, s) && (state == STATE_SLEEP || state == STATE_STOPPED))
 		return;
 	a->counted_ns += now_ns_of(s);
 	c->measures = s->cause != CAUSE_CHILD;
 	c->path[0] = waiter;
-	if (!is_followed(x, s))
+	if (!wf_is_followed(x, s))
 		emit(c, waiter, 0, state, s->object, now_ns_of(s));
 	else
 		follow(c, s->charged, s->out_ns, s->wake_ns, 1);
@@ -314,7 +307,7 @@ static void mix_blocked(struct cascade *c, uint32_t thread, unsigned depth, uint
 		part = part < rest ? part : rest;
 		rest -= part;
 		x->steps++;
-		if (!is_followed(x, &s))
+		if (!wf_is_followed(x, &s))
 			emit(c, thread, depth, wf_wait_state(x, &s), NODE_NONE, part);
 		else if (on_path(c, depth + 1, s.charged))
 			emit(c, thread, depth, STATE_CYCLE, NODE_NONE, part);
@@ -362,7 +355,7 @@ static void mix_account(struct cascade *c, uint32_t account)
 	c->now = account;
 	c->path[0] = a->waiter;
 	a->span_ns = 0;
-	if (is_followed(x, &s)) {
+	if (wf_is_followed(x, &s)) {
 		mix(c, s.charged, 1, a->total_ns);
 	} else {
 		if (state == STATE_SLEEP || state == STATE_STOPPED)

@@ -76,6 +76,19 @@ void wf_add_serial(struct wf *x);
 void wf_add_stragglers(struct wf *x);
 struct wf_rank_sets;
 void wf_add_hangs(struct wf *x, const struct wf_rank_sets *sets);
+/** Critical paths, and what would be if parts of them took no time. */
+void wf_add_paths(struct wf *x);
+void wf_sort_what_ifs(struct wf *x);
+
+/** Walk back from the end; the interval lies within what is known. @param p zeroed but for thread and interval */
+void wf_walk_path(const struct wf *x, struct wait_path *p);
+
+/** Find what is known one by one; threads and spans follow. */
+void wf_init(struct wf *x, struct waitfor *w, struct graph *g, const struct timeline *t);
+void wf_done(struct wf *x);
+
+/** Whether what a wait waits for is what the thread did that it is charged to. */
+bool wf_is_followed(const struct wf *x, const struct wf_span *s);
 
 /** Index of the first span of a thread that ends (in_ns) after @p ns. */
 uint32_t wf_span_after(const struct wf *x, const struct wf_thread *t, uint64_t ns);

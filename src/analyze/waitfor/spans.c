@@ -33,6 +33,17 @@ static void put_span(struct wf *x, const struct wait_span *s)
 		.cause = s->cause,
 	};
 
+	/* The last totals are older than the last waits. */
+	if (v.out_ns >= x->to_ns)
+		return;
+	if (v.wake_ns > x->to_ns) {
+		v.goes_on = true;
+		v.wake_ns = x->to_ns;
+		v.waker = NODE_NONE;
+		v.ender = ENDER_UNKNOWN;
+	}
+	if (v.in_ns > x->to_ns)
+		v.in_ns = x->to_ns;
 	/* Files from elsewhere: a thread waits once at a time. */
 	if (t->n && v.out_ns < x->spans.v[x->spans.n - 1].in_ns)
 		return;
@@ -99,6 +110,8 @@ static void put_unended(struct wf *x, struct wf_thread *t, const struct unended 
 	const struct node *n = x->g->nodes.v[t->node];
 	uint64_t out, last = t->n ? x->spans.v[t->first + t->n - 1].in_ns : 0;
 
+	if (t->n && x->spans.v[t->first + t->n - 1].goes_on)
+		return;
 	if (u->ns < FALSE_WAKE_NS || x->to_ns <= x->from_ns || HAS(thread, n, end_ns))
 		return;
 	out = x->to_ns > u->ns ? x->to_ns - u->ns : 0;
@@ -345,4 +358,10 @@ enum wait_state wf_wait_state(const struct wf *x, const struct wf_span *s)
 	if (s->cause == CAUSE_SOCKET || s->cause == CAUSE_POLL)
 		return STATE_NETWORK;
 	return STATE_BLOCKED;
+}
+
+bool wf_is_followed(const struct wf *x, const struct wf_span *s)
+{
+	return s->charged != NODE_NONE && !x->threads.v[s->charged].kernel && s->cause != CAUSE_DISK &&
+	       s->cause != CAUSE_SLEEP && s->cause != CAUSE_SIGNAL;
 }

@@ -236,6 +236,50 @@ static void say(const struct steps *s, struct wait_straggler *v, uint64_t late)
 					     (double)v->extra_ns / 1e6, wait_state_text(v->extra)));
 }
 
+/* Mean length of a step less what the others waited for the last one alone: they would wait for the next to last. */
+static void add_gain(const struct steps *s, const struct wait_straggler *v, uint64_t *room)
+{
+	size_t n = s->ranks->v.n;
+	struct wf *x = s->x;
+	struct wait_what_if f = {.thread = v->thread, .state = v->extra, .now_ns = v->period_ns};
+	const char *who = rank_text(x, &s->ranks->v.v[v->last]);
+	uint64_t sum = 0, gain;
+
+	for (size_t at = 0; at < s->begins.n; at++) {
+		uint64_t least = s->wait[v->last * s->begins.n + at];
+		size_t k = 0;
+
+		for (size_t i = 0; i < n; i++)
+			if (i != v->last)
+				room[k++] = s->wait[i * s->begins.n + at];
+		qsort(room, k, sizeof(*room), by_time);
+		sum += room[0] > least ? room[0] - least : 0;
+	}
+	gain = sum / s->begins.n;
+	gain = gain < v->extra_ns ? gain : v->extra_ns;
+	if (!gain || gain >= v->period_ns)
+		return;
+	f.then_ns = v->period_ns - gain;
+	f.text = wf_text(x->w, "if %s were no longer %s than its equals, a step would take %.1f instead of %.1f ms", who,
+			 wait_state_text(v->extra), (double)f.then_ns / 1e6, (double)f.now_ns / 1e6);
+	f.assumes = "the other ranks stay as they are: then they wait for the next to last one";
+	vec_push(&x->w->what_ifs, f);
+}
+
+/* What the steps hung on, over all that were seen whole. */
+static void add_path(const struct steps *s)
+{
+	struct wait_path p = {.thread = s->x->threads.v[s->ranks->v.v[0].thread].node,
+			      .from_ns = s->begins.v[0],
+			      .to_ns = s->begins.v[s->begins.n - 1],
+			      .rounds = (uint32_t)s->begins.n - 1};
+
+	if (p.to_ns <= p.from_ns)
+		return;
+	wf_walk_path(s->x, &p);
+	vec_push(&s->x->w->paths, p);
+}
+
 static void judge(struct steps *s, struct wait_straggler *v)
 {
 	size_t n = s->ranks->v.n;
@@ -255,7 +299,6 @@ static void judge(struct steps *s, struct wait_straggler *v)
 		late++;
 		v->last_count.v[last]++;
 	}
-	free(room);
 	for (uint32_t i = 1; i < n; i++)
 		if (v->last_count.v[i] > v->last_count.v[v->last])
 			v->last = i;
@@ -264,11 +307,14 @@ static void judge(struct steps *s, struct wait_straggler *v)
 		   (n == 2 || v->last_count.v[v->last] * n >= 2 * late);
 	v->thread = busiest_thread(s->x, v->ranks.v[v->last]);
 	v->confidence_pct = !v->uneven ? 70 : n < 3 ? 60 : v->steps >= 20 ? 90 : 75;
-	if (v->fixed)
+	v->extra = STATE_BLOCKED;
+	if (v->fixed) {
 		find_extra(s, v);
-	else
-		v->extra = STATE_BLOCKED;
+		add_gain(s, v, room);
+	}
+	free(room);
 	say(s, v, late);
+	add_path(s);
 }
 
 static void add_set(struct wf *x, const struct wf_rank_sets *sets, struct wf_ranks *ranks)
