@@ -80,10 +80,11 @@ struct wait_root {
 	enum wait_state state;
 	uint32_t object; /**< as in wait_part, that of the longest part */
 	bool held, idle; /**< likewise */
-	uint32_t waiters;   /**< threads that waited for it */
+	uint32_t waiters;   /**< other threads that waited for it */
 	uint64_t waited_ns; /**< sum over these; can exceed the window */
-	uint64_t wall_ns;   /**< time in which at least one did, an estimate: 0: not known */
-	VEC(uint32_t) roles; /**< who waits, most first */
+	uint64_t own_ns;    /**< what it waited itself, for a disk or a device, and nobody for it */
+	uint64_t wall_ns;   /**< time in which anybody did, an estimate: 0: not known */
+	VEC(uint32_t) roles; /**< who waits, most first; its own one, too, if it does */
 };
 
 /** Waits of one role that another ended, as they were seen. */

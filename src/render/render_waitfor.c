@@ -211,7 +211,7 @@ static void add_root(const struct page *p, const struct wait_root *r)
 		}
 	} else {
 		strbuf_add(p->b, ": itself for ");
-		put_time(p, r->waited_ns);
+		put_time(p, r->own_ns);
 	}
 	strbuf_add(p->b, "\n");
 }
@@ -222,7 +222,7 @@ static void add_roots(const struct page *p)
 
 	heading(p, "ROOTS");
 	vec_for(&p->w->roots, r) {
-		bool wanted = (p->v->idle || !r->idle) && r->waited_ns * 1000 >= p->w->window_ns;
+		bool wanted = (p->v->idle || !r->idle) && (r->waited_ns + r->own_ns) * 1000 >= p->w->window_ns;
 
 		if (wanted && shown < limit)
 			add_root(p, r);

@@ -107,6 +107,7 @@ static void roots(const struct out *o)
 		flag(o, "idle", r->idle);
 		number(o, "waiters", r->waiters);
 		number(o, "waited_ns", r->waited_ns);
+		number(o, "own_ns", r->own_ns);
 		json_write_key(o->j, "wall_ns");
 		if (r->wall_ns)
 			json_write_u64(o->j, r->wall_ns);

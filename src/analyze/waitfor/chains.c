@@ -157,7 +157,10 @@ static void add_to_root(struct folding *f, const struct wf_account *a, const str
 		vec_push(&f->root_most, 0);
 	}
 	r = &w->roots.v[at];
-	r->waited_ns += ns;
+	if (way->thread == a->waiter)
+		r->own_ns += ns;
+	else
+		r->waited_ns += ns;
 	r->held |= a->held;
 	if (ns > f->root_most.v[at]) {
 		f->root_most.v[at] = ns;
@@ -247,7 +250,7 @@ static int root_order(const void *a, const void *b)
 
 	if (x->idle != y->idle)
 		return x->idle ? 1 : -1;
-	return longest(x->waited_ns, y->waited_ns) ?: x->thread < y->thread ? -1
+	return longest(x->waited_ns + x->own_ns, y->waited_ns + y->own_ns) ?: x->thread < y->thread ? -1
 				      : x->thread > y->thread		    ? 1
 				      : x->state < y->state		    ? -1
 									    : x->state > y->state;
@@ -274,8 +277,8 @@ static void finish_roots(struct folding *f)
 	vec_for(&w->roots, r) {
 		if (covered && covered < w->window_ns)
 			r->wall_ns = (uint64_t)((double)r->wall_ns * ((double)w->window_ns / (double)covered));
-		if (r->wall_ns > r->waited_ns)
-			r->wall_ns = r->waited_ns;
+		if (r->wall_ns > r->waited_ns + r->own_ns)
+			r->wall_ns = r->waited_ns + r->own_ns;
 	}
 	if (w->roots.n)
 		qsort(w->roots.v, w->roots.n, sizeof(*w->roots.v), root_order);

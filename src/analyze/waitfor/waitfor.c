@@ -21,9 +21,9 @@ static uint64_t find_end(const struct wf *x)
 	vec_for(&g->nodes, n)
 		if ((*n)->type == &thread_type && HAS(thread, *n, observed_ns) && GET(thread, *n, observed_ns) > observed)
 			observed = GET(thread, *n, observed_ns);
-	if (observed && g->meta.start_ns + observed > last)
+	if (g->meta.start_ns + observed > last)
 		last = g->meta.start_ns + observed;
-	return last && last < end ? last : end;
+	return observed && last < end ? last : end;
 }
 
 static void find_cover(struct wf *x)

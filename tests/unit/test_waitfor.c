@@ -1,0 +1,797 @@
+/* Who waits for whom: small programs, written down wait by wait, whose truth is plain. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "waitfor.h"
+
+#define MS    1000000ull
+#define BEGIN (1000 * 1000 * MS)
+
+/* A recording that is made by hand: waits go into the relations and into the timeline alike. */
+struct made {
+	struct graph g;
+	struct timeline t;
+	struct waitfor w;
+	uint64_t window_ns;
+	bool analysed;
+};
+
+static void make(struct made *m, uint64_t window_ms)
+{
+	memset(m, 0, sizeof(*m));
+	graph_init(&m->g);
+	m->window_ns = window_ms * MS;
+	m->g.meta.start_ns = BEGIN;
+	m->g.meta.window_ns = m->window_ns;
+	m->t.spans_from_ns = BEGIN;
+}
+
+static uint32_t process(struct made *m, uint64_t pid, uint64_t ppid, const char *name)
+{
+	struct node *n = graph_new_node(&m->g, &process_type);
+
+	SET(process, n, pid, pid);
+	SET(process, n, ppid, ppid);
+	SET(process, n, name, graph_str(&m->g, name));
+	return graph_add_node(&m->g, n)->index;
+}
+
+static uint32_t thread(struct made *m, uint32_t of, uint64_t tid, const char *name)
+{
+	struct node *n = graph_new_node(&m->g, &thread_type);
+
+	SET(thread, n, tid, tid);
+	SET(thread, n, process, of);
+	SET(thread, n, name, graph_str(&m->g, name));
+	return graph_add_node(&m->g, n)->index;
+}
+
+static uint32_t word(struct made *m, const char *key, uint64_t lock_waits)
+{
+	struct node *n = graph_new_node(&m->g, &futex_type);
+
+	SET(futex, n, futex_key, graph_str(&m->g, key));
+	if (lock_waits)
+		SET(futex, n, lock_waits, lock_waits);
+	return graph_add_node(&m->g, n)->index;
+}
+
+static uint32_t object(struct made *m, const char *kind, const char *name)
+{
+	struct node *n = graph_new_node(&m->g, &wait_object_type);
+
+	SET(wait_object, n, kind, graph_str(&m->g, kind));
+	if (name)
+		SET(wait_object, n, name, graph_str(&m->g, name));
+	return graph_add_node(&m->g, n)->index;
+}
+
+static void put_edges(struct made *m, uint32_t waiter, uint64_t ns, uint32_t waker, const char *cause, uint32_t on)
+{
+	struct edge *d = graph_new_edge(&m->g, &waits_for_type, waiter, on);
+
+	SET(waits_for, d, cause, graph_str(&m->g, cause));
+	SET(waits_for, d, waits, 1);
+	SET(waits_for, d, waited_ns, ns);
+	graph_add_edge(&m->g, d);
+	if (waker == NODE_NONE)
+		return;
+	d = graph_new_edge(&m->g, &wakes_type, waker, waiter);
+	SET(wakes, d, cause, graph_str(&m->g, cause));
+	SET(wakes, d, wakeups, 1);
+	SET(wakes, d, waited_ns, ns);
+	graph_add_edge(&m->g, d);
+}
+
+/* Waits from @out to @wake, and is on a CPU again at @in; all in us after the begin. */
+static void waited(struct made *m, uint32_t waiter, uint64_t out, uint64_t wake, uint64_t in, uint32_t waker,
+		   const char *cause, uint32_t on)
+{
+	const struct node *by = m->g.nodes.v[waker];
+	struct wait_span s = {.out_ns = BEGIN + out * 1000,
+			      .wake_ns = BEGIN + wake * 1000,
+			      .in_ns = BEGIN + in * 1000,
+			      .waiter = waiter,
+			      .waker = by->type == &thread_type ? waker : NODE_NONE,
+			      .object = on,
+			      .cause = (uint8_t)wait_cause_find(cause)};
+
+	s.ender = by->type == &thread_type ? ENDER_THREAD : (uint8_t)wait_ender_find(GET(wait_object, by, kind));
+	put_edges(m, waiter, s.wake_ns - s.out_ns, waker, cause, on);
+	vec_push(&m->t.spans, s);
+}
+
+/* A wait that has not ended. */
+static void waits_still(struct made *m, uint32_t waiter, uint64_t out_us, const char *cause, uint32_t on)
+{
+	put_edges(m, waiter, m->window_ns - out_us * 1000, NODE_NONE, cause, on);
+}
+
+static void ran(struct made *m, uint32_t of, uint64_t run_us, uint64_t runq_us)
+{
+	struct node *n = m->g.nodes.v[of];
+
+	SET(thread, n, run_ns, run_us * 1000);
+	SET(thread, n, runq_ns, runq_us * 1000);
+	SET(thread, n, blocked_ns, m->window_ns - (run_us + runq_us) * 1000);
+	SET(thread, n, observed_ns, m->window_ns);
+}
+
+/* What has to hold of every analysis. */
+static void check_sums(struct waitfor *w)
+{
+	vec_for(&w->chains, c) {
+		uint64_t sum = 0, late = 0;
+
+		vec_for(&c->parts, p) {
+			sum += p->ns;
+			late += p->idle ? 0 : p->ns;
+		}
+		assert_int_equal(sum, c->waited_ns);
+		assert_int_equal(late, c->late_ns);
+	}
+	vec_for(&w->paths, p) {
+		uint64_t at = p->from_ns, sum = 0;
+
+		vec_for(&p->steps, s) {
+			assert_int_equal(s->from_ns, at);
+			assert_true(s->to_ns > s->from_ns);
+			at = s->to_ns;
+		}
+		assert_int_equal(at, p->to_ns);
+		vec_for(&p->parts, part)
+			sum += part->ns;
+		assert_int_equal(sum, p->to_ns - p->from_ns);
+	}
+}
+
+static void analyse(struct made *m)
+{
+	timeline_sort(&m->t);
+	waitfor_init(&m->w, &m->g, &m->t);
+	m->analysed = true;
+	check_sums(&m->w);
+}
+
+static void unmake(struct made *m)
+{
+	if (m->analysed)
+		waitfor_done(&m->w);
+	timeline_done(&m->t);
+	graph_done(&m->g);
+}
+
+static const struct wait_pattern *pattern(const struct made *m, enum wait_pattern_kind kind)
+{
+	vec_for(&m->w.patterns, p)
+		if (p->kind == kind)
+			return p;
+	return NULL;
+}
+
+TEST(nothing_is_nothing)
+{
+	struct made m;
+
+	make(&m, 1000);
+	analyse(&m);
+	assert_int_equal(m.w.chains.n + m.w.roots.n + m.w.patterns.n + m.w.hangs.n + m.w.stragglers.n + m.w.paths.n, 0);
+	waitfor_done(&m.w);
+	waitfor_init(&m.w, &m.g, NULL);
+	assert_int_equal(m.w.chains.n, 0);
+	assert_int_equal(m.w.seen_from_ns, 0);
+	unmake(&m);
+}
+
+TEST(a_wait_is_for_what_the_last_of_the_chain_does)
+{
+	struct made m;
+	uint32_t p, a, b, c, timer, disk, lock, pipe;
+	const struct wait_chain *chain;
+
+	make(&m, 100);
+	p = process(&m, 10, 1, "job");
+	a = thread(&m, p, 11, "asks");
+	b = thread(&m, p, 12, "hands");
+	c = thread(&m, p, 13, "works");
+	timer = object(&m, "timer", NULL);
+	disk = object(&m, "disk", NULL);
+	lock = word(&m, "10:0x100", 0);
+	pipe = object(&m, "other", NULL);
+	/* a waits 90 ms for b, of which b waits 60 for c, which reads for 10 of these. */
+	waited(&m, a, 5000, 95000, 96000, b, "pipe", pipe);
+	waited(&m, b, 20000, 80000, 82000, c, "futex", lock);
+	waited(&m, c, 30000, 40000, 40000, disk, "disk", disk);
+	waited(&m, c, 90000, 99000, 99000, timer, "sleep", timer);
+	ran(&m, a, 9000, 1000);
+	ran(&m, b, 38000, 2000);
+	ran(&m, c, 81000, 0);
+	analyse(&m);
+	chain = waitfor_chain(&m.w, a);
+	assert_non_null(chain);
+	assert_int_equal(chain->waited_ns, 90 * MS);
+	assert_int_equal(chain->late_ns, 90 * MS);
+	assert_int_equal(chain->seen_pct, 100);
+	/* c on a CPU 50, b on a CPU 28, c at the disk 10, b ready 2 */
+	assert_int_equal(chain->parts.n, 4);
+	assert_int_equal(chain->parts.v[0].thread, c);
+	assert_int_equal(chain->parts.v[0].state, STATE_RUN);
+	assert_int_equal(chain->parts.v[0].ns, 50 * MS);
+	assert_int_equal(chain->parts.v[0].via.n, 1);
+	assert_int_equal(chain->parts.v[0].via.v[0], m.w.role_of[b]);
+	assert_int_equal(chain->parts.v[0].first_object, pipe);
+	assert_int_equal(chain->parts.v[1].thread, b);
+	assert_int_equal(chain->parts.v[1].ns, 28 * MS);
+	assert_int_equal(chain->parts.v[2].state, STATE_DISK);
+	assert_int_equal(chain->parts.v[2].object, disk);
+	assert_int_equal(chain->parts.v[2].ns, 10 * MS);
+	assert_int_equal(chain->parts.v[3].state, STATE_RUNQ);
+	assert_int_equal(chain->parts.v[3].ns, 2 * MS);
+	/* b and a both waited for c: at once, which counts once for the wall. */
+	assert_int_equal(m.w.roots.v[0].thread, c);
+	assert_int_equal(m.w.roots.v[0].waiters, 2);
+	assert_int_equal(m.w.roots.v[0].waited_ns, 100 * MS);
+	assert_int_equal(m.w.roots.v[0].wall_ns, 50 * MS);
+	assert_int_equal(waitfor_caused_ns(&m.w, c, false), (100 + 20) * MS);
+	unmake(&m);
+}
+
+TEST(who_sleeps_makes_nobody_late_but_with_a_lock)
+{
+	for (int locked = 0; locked < 2; locked++) {
+		struct made m;
+		uint32_t p, a, b, timer, lock;
+
+		make(&m, 100);
+		p = process(&m, 10, 1, "job");
+		a = thread(&m, p, 11, "wants");
+		b = thread(&m, p, 12, "sleeps");
+		timer = object(&m, "timer", NULL);
+		lock = word(&m, "10:0x100", locked);
+		waited(&m, a, 10000, 60000, 60000, b, "futex", lock);
+		waited(&m, b, 5000, 59000, 60000, timer, "sleep", timer);
+		analyse(&m);
+		assert_int_equal(m.w.chains.v[0].waited_ns, 50 * MS);
+		assert_int_equal(m.w.chains.v[0].parts.v[0].state, STATE_SLEEP);
+		assert_int_equal(m.w.chains.v[0].parts.v[0].ns, 49 * MS);
+		assert_int_equal(m.w.chains.v[0].parts.v[0].idle, !locked);
+		assert_int_equal(m.w.chains.v[0].parts.v[0].held, locked);
+		assert_int_equal(m.w.chains.v[0].late_ns, (locked ? 50 : 1) * MS);
+		assert_int_equal(pattern(&m, PATTERN_CONVOY) != NULL, locked);
+		if (locked)
+			assert_int_equal(pattern(&m, PATTERN_CONVOY)->root, b);
+		unmake(&m);
+	}
+}
+
+TEST(totals_alone_go_by_what_wakers_did)
+{
+	struct made m;
+	uint32_t p, a, b, timer, lock;
+
+	make(&m, 1000);
+	p = process(&m, 10, 1, "job");
+	a = thread(&m, p, 11, "wants");
+	b = thread(&m, p, 12, "works");
+	timer = object(&m, "timer", NULL);
+	lock = word(&m, "10:0x100", 0);
+	put_edges(&m, a, 800 * MS, b, "futex", lock);
+	put_edges(&m, b, 200 * MS, timer, "sleep", timer);
+	ran(&m, a, 200000, 0);
+	ran(&m, b, 700000, 100000);
+	analyse(&m);
+	assert_int_equal(m.w.seen_from_ns, 0);
+	assert_int_equal(m.w.chains.v[0].waited_ns, 800 * MS);
+	assert_int_equal(m.w.chains.v[0].seen_pct, 0);
+	assert_int_equal(m.w.chains.v[0].parts.v[0].state, STATE_RUN);
+	assert_int_equal(m.w.chains.v[0].parts.v[0].ns, 560 * MS);
+	assert_int_equal(m.w.chains.v[0].parts.v[1].state, STATE_SLEEP);
+	assert_int_equal(m.w.chains.v[0].parts.v[1].ns, 160 * MS);
+	unmake(&m);
+}
+
+/* Workers take a lock one after the other from each other; the keeper had it before all of them. */
+TEST(a_lock_is_with_who_had_it_first)
+{
+	struct made m;
+	uint32_t p, keeper, user[3], timer, lock;
+	const struct wait_pattern *c;
+
+	make(&m, 1000);
+	p = process(&m, 10, 1, "job");
+	keeper = thread(&m, p, 11, "keeper");
+	for (unsigned i = 0; i < 3; i++)
+		user[i] = thread(&m, p, 20 + i, i == 0 ? "user-0" : i == 1 ? "user-1" : "user-2");
+	timer = object(&m, "timer", NULL);
+	lock = word(&m, "10:0x100", 1000);
+	for (uint64_t at = 0; at < 1000000; at += 100000) {
+		for (unsigned i = 0; i < 3; i++)
+			waited(&m, user[i], at + 1000, at + 80000 + i * 100, at + 80000 + i * 100, i ? user[i - 1] : keeper,
+			       "futex", lock);
+		waited(&m, keeper, at + 90000, at + 99000, at + 99000, timer, "sleep", timer);
+	}
+	analyse(&m);
+	c = pattern(&m, PATTERN_CONVOY);
+	assert_non_null(c);
+	assert_int_equal(c->root, keeper);
+	assert_int_equal(c->object, lock);
+	assert_int_equal(c->threads.n, 3);
+	assert_int_equal(c->events, 30);
+	assert_true(c->root_pct > 99);
+	assert_null(pattern(&m, PATTERN_INVERSION));
+	assert_string_equal(m.w.roles.v[m.w.chains.v[0].role].text, "3 user of job[10]");
+	assert_string_equal(c->text, "3 user wait for a lock that is with keeper[11]");
+	unmake(&m);
+}
+
+TEST(who_has_a_lock_and_no_cpu_is_an_inversion)
+{
+	struct made m;
+	uint32_t p, keeper, user, timer, lock;
+
+	make(&m, 1000);
+	p = process(&m, 10, 1, "job");
+	keeper = thread(&m, p, 11, "keeper");
+	user = thread(&m, p, 12, "user");
+	timer = object(&m, "timer", NULL);
+	lock = word(&m, "10:0x100", 10);
+	for (uint64_t at = 0; at < 1000000; at += 100000) {
+		/* Woken at once, on a CPU 70 ms later. */
+		waited(&m, keeper, at + 1000, at + 2000, at + 72000, timer, "sleep", timer);
+		waited(&m, user, at + 2000, at + 80000, at + 80000, keeper, "futex", lock);
+	}
+	ran(&m, keeper, 290000, 700000);
+	analyse(&m);
+	assert_non_null(pattern(&m, PATTERN_INVERSION));
+	assert_int_equal(pattern(&m, PATTERN_INVERSION)->root, keeper);
+	assert_true(pattern(&m, PATTERN_INVERSION)->root_pct > 85);
+	unmake(&m);
+}
+
+/* @slow: who comes last in each round; -1: by turns */
+static void meet(struct made *m, uint32_t *rank, unsigned n, int slow, uint32_t on)
+{
+	uint32_t timer = object(m, "timer", NULL);
+
+	for (unsigned round = 0; round < 40; round++) {
+		unsigned last = slow >= 0 ? (unsigned)slow : round * 7 % n;
+		uint64_t at = round * 25000ull;
+
+		for (unsigned i = 0, k = 0; i < n; i++) {
+			/* All rest for 3 ms as if for a device, then work for 4, the last one for 20. */
+			if (i != last) {
+				waited(m, rank[i], at + 7000, at + 23000 + k, at + 23000 + k, rank[last], "futex", on);
+				k++;
+			}
+			waited(m, rank[i], at + 23100, at + 25000, at + 25000, timer, "sleep", timer);
+		}
+	}
+}
+
+TEST(a_barrier_knows_who_comes_last)
+{
+	for (int slow = -1; slow < 3; slow += 3) {
+		struct made m;
+		uint32_t p, rank[4];
+		const struct wait_pattern *b;
+
+		make(&m, 1000);
+		p = process(&m, 10, 1, "job");
+		for (unsigned i = 0; i < 4; i++)
+			rank[i] = thread(&m, p, 11 + i, "rank");
+		meet(&m, rank, 4, slow, word(&m, "10:0x100", 0));
+		analyse(&m);
+		b = pattern(&m, PATTERN_BARRIER);
+		assert_non_null(b);
+		assert_int_equal(b->events, 40);
+		assert_int_equal(b->root, slow < 0 ? NODE_NONE : rank[slow]);
+		assert_int_equal(b->threads.n, slow < 0 ? 4 : 3);
+		assert_null(pattern(&m, PATTERN_HERD));
+		assert_null(pattern(&m, PATTERN_SLOW_PRODUCER));
+		unmake(&m);
+	}
+}
+
+TEST(ranks_have_a_period_and_a_straggler)
+{
+	for (int slow = -1; slow < 3; slow += 3) {
+		struct made m;
+		uint32_t rank[4];
+		const struct wait_straggler *s;
+		char name[16];
+
+		make(&m, 1000);
+		for (unsigned i = 0; i < 4; i++) {
+			snprintf(name, sizeof(name), "train-%u", i);
+			rank[i] = thread(&m, process(&m, 10 + i, 5, name), 10 + i, name);
+			ran(&m, rank[i], slow == (int)i ? 800000 : 160000, 0);
+		}
+		meet(&m, rank, 4, slow, word(&m, "0:5:77:0", 0));
+		analyse(&m);
+		assert_int_equal(m.w.stragglers.n, 1);
+		s = &m.w.stragglers.v[0];
+		assert_int_equal(s->ranks.n, 4);
+		assert_true(s->period_ns > 24 * MS && s->period_ns < 26 * MS);
+		assert_true(s->period_pct > 80);
+		assert_int_equal(s->steps, 40);
+		assert_true(s->uneven);
+		assert_int_equal(s->fixed, slow >= 0);
+		if (slow >= 0) {
+			assert_int_equal(s->last, slow);
+			assert_int_equal(s->last_count.v[slow], 40);
+			assert_int_equal(s->wait_ns.v[slow], 0);
+			assert_int_equal(s->wait_ns.v[3], 16 * MS + 2000);
+			assert_int_equal(s->extra, STATE_RUN);
+			assert_int_equal(s->thread, rank[slow]);
+			/* 640 ms in 40 steps, all of which the others wait for. */
+			assert_true(s->extra_ns > 15 * MS && s->extra_ns < 17 * MS);
+			assert_true(m.w.what_ifs.n > 0);
+			assert_true(m.w.paths.n == 1 && m.w.paths.v[0].rounds == 39);
+			assert_int_equal(m.w.paths.v[0].parts.v[0].thread, rank[slow]);
+		}
+		unmake(&m);
+	}
+}
+
+TEST(a_herd_goes_back_to_where_it_was)
+{
+	struct made m;
+	uint32_t p, giver, taker[4], timer, more;
+
+	make(&m, 1000);
+	p = process(&m, 10, 1, "job");
+	giver = thread(&m, p, 11, "giver");
+	for (unsigned i = 0; i < 4; i++)
+		taker[i] = thread(&m, p, 20 + i, "taker");
+	timer = object(&m, "timer", NULL);
+	more = word(&m, "10:0x100", 0);
+	for (uint64_t at = 0; at < 1000000; at += 50000) {
+		waited(&m, giver, at + 1000, at + 49000, at + 49000, timer, "sleep", timer);
+		for (unsigned i = 0; i < 4; i++)
+			waited(&m, taker[i], at + 30, at + 50000 + i, at + 50000 + i, giver, "futex", more);
+	}
+	analyse(&m);
+	assert_non_null(pattern(&m, PATTERN_HERD));
+	assert_int_equal(pattern(&m, PATTERN_HERD)->root, giver);
+	assert_int_equal(pattern(&m, PATTERN_HERD)->threads.n, 4);
+	assert_null(pattern(&m, PATTERN_BARRIER));
+	unmake(&m);
+}
+
+TEST(threads_that_run_by_turns_hand_over)
+{
+	struct made m;
+	uint32_t p, t[2], on, timer;
+	const struct wait_pattern *h;
+
+	make(&m, 1000);
+	p = process(&m, 10, 1, "python3");
+	t[0] = thread(&m, p, 10, "python3");
+	t[1] = thread(&m, p, 11, "python3");
+	timer = object(&m, "timer", NULL);
+	on = word(&m, "10:0x100", 0);
+	/* Each runs for 20 ms; the other one looks every 5 ms in vain, as it waits with a time-out. */
+	for (unsigned i = 0; i < 50; i++) {
+		uint64_t at = i * 20000ull;
+
+		for (unsigned k = 0; k < 4; k++)
+			waited(&m, t[i % 2], at + k * 5000 + (k ? 5 : 0), at + (k + 1) * 5000, at + (k + 1) * 5000,
+			       k < 3 ? timer : t[!(i % 2)], "futex", on);
+	}
+	ran(&m, t[0], 500000, 0);
+	ran(&m, t[1], 500000, 0);
+	analyse(&m);
+	h = pattern(&m, PATTERN_HANDOVER);
+	assert_non_null(h);
+	assert_int_equal(h->threads.n, 2);
+	assert_true(h->root_pct > 90);
+	/* The time-outs were waits for the other one, too. */
+	assert_int_equal(m.w.merged, 150);
+	assert_true(m.w.chains.v[0].late_ns > 990 * MS);
+	unmake(&m);
+}
+
+TEST(the_slow_side_of_a_pipe_is_told_by_who_writes)
+{
+	for (int full = 0; full < 2; full++) {
+		struct made m;
+		uint32_t a, b, pipe;
+		struct node *n;
+		const struct wait_pattern *p;
+
+		make(&m, 1000);
+		a = thread(&m, process(&m, 10, 1, "makes"), 10, "makes");
+		b = thread(&m, process(&m, 20, 1, "takes"), 20, "takes");
+		n = graph_new_node(&m.g, &pipe_inode_type);
+		SET(pipe_inode, n, inode, 5);
+		pipe = graph_add_node(&m.g, n)->index;
+		graph_link(&m.g, &write_to_type, a, pipe);
+		graph_link(&m.g, &read_from_type, pipe, b);
+		for (uint64_t at = 0; at < 1000000; at += 50000)
+			waited(&m, full ? a : b, at + 1000, at + 45000, at + 45000, full ? b : a, "pipe", pipe);
+		ran(&m, a, full ? 100000 : 900000, 0);
+		ran(&m, b, full ? 900000 : 100000, 0);
+		analyse(&m);
+		p = pattern(&m, full ? PATTERN_BACK_PRESSURE : PATTERN_SLOW_PRODUCER);
+		assert_non_null(p);
+		assert_int_equal(p->root, full ? b : a);
+		assert_int_equal(p->threads.v[0], full ? a : b);
+		assert_int_equal(p->ns, 20 * 44 * MS);
+		assert_null(pattern(&m, full ? PATTERN_SLOW_PRODUCER : PATTERN_BACK_PRESSURE));
+		unmake(&m);
+	}
+}
+
+TEST(who_is_busy_for_nobody_may_be_a_poller)
+{
+	struct made m;
+	uint32_t p, looks, works, waits, on;
+
+	make(&m, 1000);
+	p = process(&m, 10, 1, "job");
+	looks = thread(&m, p, 11, "looks");
+	works = thread(&m, p, 12, "works");
+	waits = thread(&m, p, 13, "waits");
+	on = word(&m, "10:0x100", 0);
+	ran(&m, looks, 990000, 0);
+	ran(&m, works, 990000, 0);
+	ran(&m, waits, 100000, 0);
+	for (uint64_t at = 0; at < 1000000; at += 50000)
+		waited(&m, waits, at + 1000, at + 45000, at + 45000, works, "futex", on);
+	analyse(&m);
+	assert_non_null(pattern(&m, PATTERN_POLLER));
+	assert_int_equal(pattern(&m, PATTERN_POLLER)->root, looks);
+	assert_int_equal(m.w.serial.n, 1);
+	assert_true(m.w.serial.v[0].mean_active > 2 && m.w.serial.v[0].mean_active < 2.2);
+	unmake(&m);
+}
+
+TEST(circles_end)
+{
+	struct made m;
+	uint32_t p, t[3], on;
+
+	make(&m, 1000);
+	p = process(&m, 10, 1, "job");
+	for (unsigned i = 0; i < 3; i++)
+		t[i] = thread(&m, p, 11 + i, i == 0 ? "a" : i == 1 ? "b" : "c");
+	on = word(&m, "10:0x100", 0);
+	/* All wait at once, each to be woken by the next one: no order of events can be so, but a file can say it. */
+	for (unsigned i = 0; i < 3; i++)
+		waited(&m, t[i], 1000, 900000, 900000, t[(i + 1) % 3], "futex", on);
+	analyse(&m);
+	assert_int_equal(m.w.chains.n, 3);
+	assert_int_equal(m.w.chains.v[0].parts.v[0].state, STATE_CYCLE);
+	assert_int_equal(m.w.knots.n, 1);
+	assert_int_equal(m.w.knots.v[0].roles.n, 3);
+	assert_int_equal(m.w.knots.v[0].links.n, 3);
+	unmake(&m);
+}
+
+/* Two players, and since a third of the time nobody moves. */
+static void play(struct made *m, uint32_t *t, uint32_t on)
+{
+	for (unsigned i = 0; i < 100; i++)
+		waited(m, t[i % 2], 1 + i * 10000ull, 10000 + i * 10000ull, 10000 + i * 10000ull, t[!(i % 2)], "futex", on);
+}
+
+TEST(a_lost_wake_up_is_a_hang)
+{
+	for (int asleep = 0; asleep < 2; asleep++) {
+		struct made m;
+		uint32_t p, t[2], on, other;
+
+		make(&m, 4000);
+		p = process(&m, 10, 1, "job");
+		t[0] = thread(&m, p, 11, "player");
+		t[1] = thread(&m, p, 12, "player");
+		on = word(&m, "10:0x100", 0);
+		other = word(&m, "10:0x140", 0);
+		play(&m, t, on);
+		waits_still(&m, t[0], 1001000, "futex", on);
+		/* One that sleeps will be back. */
+		waits_still(&m, t[1], 1002000, asleep ? "sleep" : "futex", other);
+		analyse(&m);
+		assert_int_equal(m.w.hangs.n, !asleep);
+		if (!asleep) {
+			assert_int_equal(m.w.hangs.v[0].kind, HANG_LOST_WAKEUP);
+			assert_int_equal(m.w.hangs.v[0].threads.n, 2);
+			assert_int_equal(m.w.hangs.v[0].thread, t[1]);
+			assert_true(m.w.hangs.v[0].since_ns > 2900 * MS);
+		}
+		unmake(&m);
+	}
+}
+
+TEST(locks_in_two_orders_are_a_deadlock)
+{
+	for (int before = 0; before < 2; before++) {
+		struct made m;
+		uint32_t p, t[2], lock[2];
+
+		make(&m, 4000);
+		p = process(&m, 10, 1, "job");
+		t[0] = thread(&m, p, 11, "taker");
+		t[1] = thread(&m, p, 12, "taker");
+		lock[0] = word(&m, "10:0x100", 1000);
+		lock[1] = word(&m, "10:0x140", 1000);
+		if (before)
+			play(&m, t, lock[0]);
+		else
+			waited(&m, thread(&m, p, 13, "other"), 1000, 5000, 5000, t[0], "pipe", object(&m, "other", NULL));
+		for (unsigned i = 0; i < 2; i++)
+			waits_still(&m, t[i], 1001000, "futex", lock[i]);
+		analyse(&m);
+		assert_int_equal(m.w.hangs.n, 1);
+		assert_int_equal(m.w.hangs.v[0].kind, HANG_CYCLE);
+		assert_int_equal(m.w.hangs.v[0].threads.n, 2);
+		unmake(&m);
+	}
+}
+
+TEST(who_is_stopped_is_told_with_who_waits)
+{
+	struct made m;
+	uint32_t rank[4], on, stop;
+	char name[16];
+
+	make(&m, 4000);
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "train-%u", i);
+		rank[i] = thread(&m, process(&m, 10 + i, 5, name), 10 + i, name);
+	}
+	on = word(&m, "0:5:77:0", 0);
+	stop = object(&m, "signal", "stopped");
+	meet(&m, rank, 4, -1, on);
+	for (unsigned i = 0; i < 4; i++)
+		waits_still(&m, rank[i], 1100000, i == 2 ? "signal" : "futex", i == 2 ? stop : on);
+	analyse(&m);
+	assert_int_equal(m.w.hangs.n, 1);
+	assert_int_equal(m.w.hangs.v[0].kind, HANG_STOPPED);
+	assert_int_equal(m.w.hangs.v[0].thread, rank[2]);
+	assert_int_equal(m.w.hangs.v[0].threads.n, 3);
+	unmake(&m);
+}
+
+TEST(the_rank_that_does_not_wait_like_the_others_is_odd)
+{
+	struct made m;
+	uint32_t rank[4], on;
+	char name[16];
+
+	make(&m, 4000);
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "train-%u", i);
+		rank[i] = thread(&m, process(&m, 10 + i, 5, name), 10 + i, name);
+	}
+	on = word(&m, "0:5:77:0", 0);
+	meet(&m, rank, 4, -1, on);
+	for (unsigned i = 0; i < 4; i++)
+		if (i != 1)
+			waits_still(&m, rank[i], 1100000, "futex", on);
+	ran(&m, rank[1], 3500000, 0);
+	analyse(&m);
+	assert_int_equal(m.w.hangs.n, 1);
+	assert_int_equal(m.w.hangs.v[0].kind, HANG_ODD_ONE);
+	assert_int_equal(m.w.hangs.v[0].thread, rank[1]);
+	unmake(&m);
+}
+
+TEST(a_path_of_a_chosen_interval_has_its_length)
+{
+	struct made m;
+	uint32_t p, rank[4];
+	struct wait_path path;
+	uint64_t sum = 0;
+
+	make(&m, 1000);
+	p = process(&m, 10, 1, "job");
+	for (unsigned i = 0; i < 4; i++)
+		rank[i] = thread(&m, p, 11 + i, "rank");
+	meet(&m, rank, 4, 2, word(&m, "10:0x100", 0));
+	timeline_sort(&m.t);
+	/* One step, to the end of the wait of another one. */
+	assert_int_equal(wait_path_init(&path, &m.g, &m.t, rank[0], BEGIN + 25 * MS, BEGIN + 48 * MS), 0);
+	assert_int_equal(path.steps.n, 1);
+	assert_int_equal(path.steps.v[0].thread, rank[2]);
+	assert_int_equal(path.steps.v[0].state, STATE_RUN);
+	vec_for(&path.parts, part)
+		sum += part->ns;
+	assert_int_equal(sum, 23 * MS);
+	wait_path_done(&path);
+	/* Beyond what is known, it is cut. */
+	assert_int_equal(wait_path_init(&path, &m.g, &m.t, rank[0], 0, 0), 0);
+	assert_int_equal(path.from_ns, BEGIN);
+	assert_int_equal(path.to_ns, BEGIN + 1000 * MS);
+	wait_path_done(&path);
+	assert_true(wait_path_init(&path, &m.g, &m.t, p, 0, 0) < 0);
+	assert_true(wait_path_init(&path, &m.g, &m.t, rank[0], BEGIN + 2000 * MS, 0) < 0);
+	assert_true(wait_path_init(&path, &m.g, NULL, rank[0], 0, 0) < 0);
+	unmake(&m);
+}
+
+/* Whatever a file says, times add up and two analyses are the same. */
+TEST(random_waits_add_up_and_repeat)
+{
+	uint64_t seed = 5;
+
+	for (unsigned round = 0; round < 60; round++) {
+		struct made m;
+		struct waitfor again;
+		uint32_t t[12], on[4], p = 0, ender[3];
+
+		make(&m, 1000);
+		for (unsigned i = 0; i < 12; i++) {
+			if (i % 4 == 0)
+				p = process(&m, 100 + i, 1 + i % 2, i % 8 ? "x" : "y");
+			t[i] = thread(&m, p, 100 + i, i % 3 ? "worker" : "main");
+			ran(&m, t[i], unit_random(&seed) % 500000, unit_random(&seed) % 400000);
+		}
+		for (unsigned i = 0; i < 4; i++)
+			on[i] = word(&m, i == 0 ? "1:0x1" : i == 1 ? "1:0x2" : i == 2 ? "2:0x1" : "3:0x9", i % 2 ? 0 : 900);
+		ender[0] = object(&m, "timer", NULL);
+		ender[1] = object(&m, "disk", NULL);
+		ender[2] = object(&m, "network", NULL);
+		for (unsigned i = 0; i < 12; i++) {
+			uint64_t at = unit_random(&seed) % 50000;
+
+			while (at < 1000000) {
+				uint64_t wake = at + 50 + unit_random(&seed) % 60000;
+				uint64_t in = wake + unit_random(&seed) % 5000, kind = unit_random(&seed) % 16;
+				uint32_t by = kind < 3 ? ender[kind] : t[unit_random(&seed) % 12];
+				static const char *const causes[] = {"futex", "sleep", "disk", "socket", "poll", "pipe"};
+
+				waited(&m, t[i], at, wake, in, by == t[i] ? ender[0] : by, causes[unit_random(&seed) % 6],
+				       on[unit_random(&seed) % 4]);
+				at = in + (unit_random(&seed) % 3 ? unit_random(&seed) % 20000 : 5);
+			}
+		}
+		if (round % 3 == 1)
+			m.t.spans_from_ns = BEGIN + 900 * MS;
+		analyse(&m);
+		waitfor_init(&again, &m.g, &m.t);
+		assert_int_equal(again.chains.n, m.w.chains.n);
+		for (size_t i = 0; i < again.chains.n; i++) {
+			assert_int_equal(again.chains.v[i].role, m.w.chains.v[i].role);
+			assert_int_equal(again.chains.v[i].parts.n, m.w.chains.v[i].parts.n);
+			for (size_t k = 0; k < again.chains.v[i].parts.n; k++)
+				assert_int_equal(again.chains.v[i].parts.v[k].ns, m.w.chains.v[i].parts.v[k].ns);
+		}
+		assert_int_equal(again.patterns.n, m.w.patterns.n);
+		for (size_t i = 0; i < again.patterns.n; i++)
+			assert_string_equal(again.patterns.v[i].why, m.w.patterns.v[i].why);
+		assert_true(m.w.chains.n > 0);
+		waitfor_done(&again);
+		unmake(&m);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_nothing),
+		cmocka_unit_test(a_wait_is_for_what_the_last_of_the_chain_does),
+		cmocka_unit_test(who_sleeps_makes_nobody_late_but_with_a_lock),
+		cmocka_unit_test(totals_alone_go_by_what_wakers_did),
+		cmocka_unit_test(a_lock_is_with_who_had_it_first),
+		cmocka_unit_test(who_has_a_lock_and_no_cpu_is_an_inversion),
+		cmocka_unit_test(a_barrier_knows_who_comes_last),
+		cmocka_unit_test(ranks_have_a_period_and_a_straggler),
+		cmocka_unit_test(a_herd_goes_back_to_where_it_was),
+		cmocka_unit_test(threads_that_run_by_turns_hand_over),
+		cmocka_unit_test(the_slow_side_of_a_pipe_is_told_by_who_writes),
+		cmocka_unit_test(who_is_busy_for_nobody_may_be_a_poller),
+		cmocka_unit_test(circles_end),
+		cmocka_unit_test(a_lost_wake_up_is_a_hang),
+		cmocka_unit_test(locks_in_two_orders_are_a_deadlock),
+		cmocka_unit_test(who_is_stopped_is_told_with_who_waits),
+		cmocka_unit_test(the_rank_that_does_not_wait_like_the_others_is_odd),
+		cmocka_unit_test(a_path_of_a_chosen_interval_has_its_length),
+		cmocka_unit_test(random_waits_add_up_and_repeat),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
