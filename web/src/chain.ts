@@ -21,7 +21,7 @@ function drawStep(model: Model, step: Step, x: number, y: number): SVGGElement {
     s("text", { x: x + 10, y: y + 24, class: "strong" }, isolated(step.text, 25)),
     s("text", { x: x + 10, y: y + 44 }, isolated(step.note, 28)));
   const id = step.id;
-  if (id && model.boxes.has(id)) pressable(g, `${step.text}, ${step.note}`, () => update({ selected: id }));
+  if (id && model.boxes.has(id)) pressable(g, "select", () => update({ selected: id }));
   return g;
 }
 

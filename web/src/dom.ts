@@ -50,11 +50,13 @@ export function isolated(text: string, n: number): string {
   return "\u2068" + cut(text, n) + "\u2069";
 }
 
-/** Focusable part of a picture that can be pressed with the mouse, Enter and the space bar. */
+/** Part of a picture, with its texts in it already, that can be pressed with the mouse, Enter and the space bar. */
 export function pressable(e: Element, label: string, act: (event: Event) => void): void {
   e.setAttribute("role", "button");
   e.setAttribute("tabindex", "0");
-  e.setAttribute("aria-label", label);
+  // What is to be read is part of the name, whatever else is.
+  const read = [...e.querySelectorAll("text")].map((t) => t.textContent ?? "").join(" ");
+  e.setAttribute("aria-label", read ? `${read}, ${label}` : label);
   e.addEventListener("click", act);
   e.addEventListener("keydown", (event) => {
     const key = (event as KeyboardEvent).key;

@@ -10,8 +10,10 @@ import { linkTo, View } from "./state";
 /** Where the evidence about an entity is seen best. */
 function evidenceView(f: Finding, kind: string | undefined): View {
   if (kind === "thread") return "threads";
-  return /numa|remote|node|placement|memory|affinity/.test(f.rule) ? "placement" : "topology";
+  return f.layer === "memory" || f.layer === "interconnect" ? "placement" : "topology";
 }
+
+const FINDINGS_SHOWN = 12, VALUES_SHOWN = 6;
 
 const LEFT_OUT: Record<string, string> = {
   threads: "the others are threads of the kernel, or did least", links: "the others are the smallest",
@@ -96,7 +98,12 @@ export class OverviewView implements ViewPart {
     const list = this.model.findings;
     const box = h("section", { class: "findings", "aria-label": "Findings" }, h("h3", {}, `Findings (${list.length})`));
     if (!list.length) box.append(h("p", {}, "No rule found anything. What could not be evaluated stands under \u201cWhat this cannot tell\u201d."));
-    list.forEach((f, i) => box.append(this.finding(f, i)));
+    const show = (from: number, to: number): void => box.append(...list.slice(from, to).map((f, i) => this.finding(f, from + i)));
+    show(0, FINDINGS_SHOWN);
+    if (list.length > FINDINGS_SHOWN) {
+      const more = h("button", { type: "button", click: () => { more.remove(); show(FINDINGS_SHOWN, list.length); } }, `Show ${list.length - FINDINGS_SHOWN} more findings`);
+      box.append(more);
+    }
     return box;
   }
 
@@ -106,18 +113,19 @@ export class OverviewView implements ViewPart {
       const kind = b?.thread !== undefined && b.thread >= 0 ? "thread" : b?.kind;
       return h("a", { class: "chip", href: linkTo(evidenceView(f, kind), id) }, name(this.model.labelOf(id)));
     };
+    const subjects = [...new Map(f.subjects.filter((id) => id !== f.root).map((id) => [this.model.boxes.get(id) ?? id, id])).values()];
     const share = f.lost_ns && this.model.windowNs ? `${time(f.lost_ns)} lost` : "";
     return h("details", { class: `finding ${f.severity}`, open: i < 3 },
       h("summary", {}, h("span", { class: "severity" }, f.severity), " ", h("strong", {}, f.title), " ",
         h("span", { class: "aside" }, [share, `${f.layer}`, `${f.confidence_pct} % sure`].filter(Boolean).join(" \u00b7 "))),
       h("p", {}, f.why),
-      f.values.length > 0 && h("p", { class: "values" }, ...f.values.map((v) => h("span", {}, `${v.name} ${withUnit(v.value, v.unit)}` +
+      f.values.length > 0 && h("p", { class: "values" }, ...f.values.slice(0, VALUES_SHOWN).map((v) => h("span", {}, `${v.name} ${withUnit(v.value, v.unit)}` +
         (v.limit === undefined ? "" : ` (limit ${withUnit(v.limit, v.unit)})`)))),
       f.advice.length > 0 && h("ul", { class: "advice" }, ...f.advice.map((a) => h("li", {}, a))),
       f.commands.length > 0 && h("pre", { tabindex: 0 }, f.commands.join("\n")),
       f.expectation && h("p", { class: "note" }, f.expectation),
-      h("p", { class: "chips" }, f.root && f.root !== f.subjects[0] ? h("span", {}, "cause: ", link(f.root), " ") : "",
-        ...f.subjects.slice(0, 12).map(link), f.subjects.length > 12 && ` and ${f.subjects.length - 12} more`),
+      h("p", { class: "chips" }, f.root ? h("span", {}, "cause: ", link(f.root), " ") : "",
+        subjects.length > 0 && f.root ? "concerns: " : "", ...subjects.slice(0, 12).map(link), subjects.length > 12 && ` and ${subjects.length - 12} more`),
       f.lost_basis && h("p", { class: "note" }, `Time lost: ${f.lost_basis}`));
   }
 

@@ -174,7 +174,7 @@ export function sankeyPicture(model: Model, o: SankeyOptions): SVGSVGElement {
     const g = s("g", { class: `knot${box.id === state.selected ? " selected" : ""}` }, s("title", {}, n.label),
       s("rect", { x: x0, y: y0, width: x1 - x0, height: Math.max(2, y1 - y0), rx: 2 }),
       s("text", { x: first ? x0 - 6 : x1 + 6, y: (y0 + y1) / 2 + 4, "text-anchor": first ? "end" : "start" }, isolated(n.label, 28)));
-    pressable(g, n.label, () => update({ selected: box.id === state.selected ? "" : box.id }));
+    pressable(g, model.doc.actors[n.row].kind, () => update({ selected: box.id === state.selected ? "" : box.id }));
     nodes.append(g);
   }
   svg.append(lines, nodes);

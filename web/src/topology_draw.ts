@@ -116,7 +116,6 @@ function heading(model: Model, box: Box): string {
 
 function drawBox(model: Model, p: Placed, select: (p: Placed) => void, toggle: (p: Placed) => void): SVGGElement {
   const { box } = p;
-  const label = p.more ? `${p.more} more` : box.label;
   const g = s("g", { class: `box ${box.kind}${p.open ? " open" : ""}${p.more ? " more" : ""} hot-${box.hot}`, "data-id": idOf(p), transform: `translate(${p.x} ${p.y})` },
     s("title", {}, p.more ? `${p.more} more, less important: press to show them` : `${box.kind} ${box.label}`),
     s("rect", { width: p.w, height: p.h, rx: p.open ? 8 : 5 }));
@@ -131,7 +130,7 @@ function drawBox(model: Model, p: Placed, select: (p: Placed) => void, toggle: (
     if (two) g.append(s("text", { x: 8, y: 36, class: "sub" }, isolated(two, Math.floor((p.w - 16) / 5.9))));
   }
   if (box.hot >= 3 && !p.more && !p.open) g.append(s("path", { d: `M${p.w - 11} 4l7 12h-14z`, class: "warn" }));
-  pressable(g, `${box.kind} ${label}${p.open ? ", open" : ""}`, (e) => { e.stopPropagation(); select(p); });
+  pressable(g, `${p.more ? "" : box.kind}${p.open ? ", open" : ""}`, (e) => { e.stopPropagation(); select(p); });
   if (box.children.length && !p.more) {
     const b = s("g", { class: "toggle", transform: `translate(${p.w - 15} ${p.open ? 14 : p.h - 11})` },
       s("circle", { r: 7.5 }), s("path", { d: p.open ? "M-4 0h8" : "M-4 0h8M0 -4v8" }), s("title", {}, p.open ? "close" : `open: ${plural(box.children.length, "item")}`));
