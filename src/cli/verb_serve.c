@@ -7,6 +7,7 @@
 
 #include "guard.h"
 #include "instance.h"
+#include "json.h"
 #include "serve.h"
 #include "vec.h"
 #include "verb.h"
@@ -14,14 +15,16 @@
 struct serve_args {
 	struct serve_options o;
 	VEC(uint32_t) pids;
-	VEC(const char *) refuse, hosts;
+	VEC(const char *) refuse, hosts, targets, subscribe;
+	VEC(char *) made; /* JSON of --otlp */
 	char host[64], lock[4096];
 };
 
 enum {
 	OPT_TOKEN = 256, OPT_CERT, OPT_KEY, OPT_INSECURE, OPT_ALLOW_HOST, OPT_WINDOW, OPT_KEEP, OPT_KEEP_BYTES,
 	OPT_RATE, OPT_CLIENTS, OPT_THREADS, OPT_TIMEOUT, OPT_STATE, OPT_LOCK, OPT_NO_LOCK, OPT_PORT_FILE,
-	OPT_NO_EBPF, OPT_REFUSE, OPT_NO_REDACT, OPT_HOST, OPT_PORT, OPT_KEEP_PRIVILEGES
+	OPT_NO_EBPF, OPT_REFUSE, OPT_NO_REDACT, OPT_HOST, OPT_PORT, OPT_OUTPUT, OPT_TARGET, OPT_SUBSCRIBE, OPT_OTLP, OPT_CA,
+	OPT_NATS_TOKEN, OPT_KEEP_PRIVILEGES
 };
 
 static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
@@ -46,6 +49,12 @@ static const struct option options[] = {{"listen", required_argument, NULL, 'l'}
 					{"no-ebpf", no_argument, NULL, OPT_NO_EBPF},
 					{"refuse", required_argument, NULL, OPT_REFUSE},
 					{"no-redact", no_argument, NULL, OPT_NO_REDACT},
+					{"output-dir", required_argument, NULL, OPT_OUTPUT},
+					{"allow-target", required_argument, NULL, OPT_TARGET},
+					{"subscribe", required_argument, NULL, OPT_SUBSCRIBE},
+					{"otlp", required_argument, NULL, OPT_OTLP},
+					{"ca-file", required_argument, NULL, OPT_CA},
+					{"nats-token-file", required_argument, NULL, OPT_NATS_TOKEN},
 					{"keep-privileges", no_argument, NULL, OPT_KEEP_PRIVILEGES},
 					{"host", required_argument, NULL, OPT_HOST},
 					{"port", required_argument, NULL, OPT_PORT},
@@ -124,6 +133,18 @@ static int set_bytes(const char *text, size_t *ret)
 	return 0;
 }
 
+static int add_otlp(struct serve_args *a, const char *url)
+{
+	struct strbuf b = {0};
+
+	strbuf_add(&b, "{\"subscriber_type\":\"OtlpMetricsSubscriber\",\"name\":\"otlp\",\"url\":");
+	json_quote(&b, url, strlen(url), 0);
+	strbuf_add(&b, "}");
+	vec_push(&a->made, b.s);
+	vec_push(&a->subscribe, b.s);
+	return 0;
+}
+
 static int parse_option(struct serve_args *a, int opt)
 {
 	struct serve_options *o = &a->o;
@@ -187,6 +208,23 @@ static int parse_option(struct serve_args *a, int opt)
 	case OPT_PORT_FILE:
 		o->port_file = optarg;
 		return 0;
+	case OPT_OUTPUT:
+		o->output_dir = optarg;
+		return 0;
+	case OPT_TARGET:
+		vec_push(&a->targets, optarg);
+		return 0;
+	case OPT_SUBSCRIBE:
+		vec_push(&a->subscribe, optarg);
+		return 0;
+	case OPT_OTLP:
+		return add_otlp(a, optarg);
+	case OPT_CA:
+		o->ca_file = optarg;
+		return 0;
+	case OPT_NATS_TOKEN:
+		o->nats_token_file = optarg;
+		return 0;
 	case OPT_KEEP_PRIVILEGES:
 		o->keep_privileges = true;
 		return 0;
@@ -249,6 +287,10 @@ static int run_serve(int argc, char **argv)
 		a.o.host = a.host;
 		a.o.hosts = a.hosts.v;
 		a.o.nhosts = a.hosts.n;
+		a.o.targets = a.targets.v;
+		a.o.ntargets = a.targets.n;
+		a.o.subscribe = a.subscribe.v;
+		a.o.nsubscribe = a.subscribe.n;
 		a.o.collect.pids = a.pids.v;
 		a.o.collect.npids = a.pids.n;
 		a.o.collect.probe.refuse = a.refuse.v;
@@ -258,6 +300,11 @@ static int run_serve(int argc, char **argv)
 	vec_done(&a.pids);
 	vec_done(&a.refuse);
 	vec_done(&a.hosts);
+	vec_done(&a.targets);
+	vec_done(&a.subscribe);
+	vec_for(&a.made, text)
+		free(*text);
+	vec_done(&a.made);
 	return rc;
 }
 
@@ -280,6 +327,12 @@ const struct verb verb_serve = {
 		"      --threads N         that answer (default 4)\n"
 		"      --timeout SECONDS   to send a request (default 10)\n"
 		"      --state-dir DIR     recordings and spools (default: none are written)\n"
+		"      --output-dir DIR    where subscribers may write files (default: nowhere)\n"
+		"      --allow-target URL  where subscribers may send to; may be given several times\n"
+		"      --subscribe JSON    a subscriber from the start, as POST /subscriber takes it\n"
+		"      --otlp URL          send figures there by OTLP, such as http://127.0.0.1:4318/v1/metrics\n"
+		"      --ca-file FILE      authorities for https (default: the system's)\n"
+		"      --nats-token-file FILE  token for brokers\n"
 		"      --lock FILE         of the one server of this host (default in /run); --no-lock: none\n"
 		"      --port-file FILE    write the address there once it is open\n"
 		"      --keep-privileges   do not give up capabilities and system calls, for debugging\n"

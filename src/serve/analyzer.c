@@ -7,20 +7,18 @@
 #include <string.h>
 #include <time.h>
 
+#include "analysis.h"
 #include "clock.h"
-#include "finding.h"
 #include "flight.h"
-#include "hot.h"
 #include "json.h"
-#include "limit.h"
 #include "mem.h"
+#include "render_hot.h"
 #include "render_topology.h"
 #include "render_waitfor.h"
 #include "server.h"
-#include "study.h"
-#include "waitfor.h"
 
 #define REST_TIMES 4
+#define LIST_MAX   50 /* of each list in an answer */
 
 /* A finding that was there last time: its rule and what it is about. */
 struct known {
@@ -39,34 +37,8 @@ struct analyzer {
 	struct analyzer_counts counts;
 };
 
-/* Everything that is known of one snapshot, while its lock is held. */
-struct work {
-	struct topology topology;
-	struct hot hot;
-	struct waitfor waitfor;
-	struct findings findings;
-	struct study study;
-};
-
-static void work_init(struct work *k, struct graph *g, const struct limits *l)
-{
-	topology_init(&k->topology, g);
-	hot_init(&k->hot, g, l);
-	waitfor_init(&k->waitfor, g, NULL);
-	k->study = (struct study){.g = g, .t = &k->topology, .hot = &k->hot, .w = &k->waitfor, .l = l};
-	findings_init(&k->findings, &k->study);
-}
-
-static void work_done(struct work *k)
-{
-	findings_done(&k->findings);
-	waitfor_done(&k->waitfor);
-	hot_done(&k->hot);
-	topology_done(&k->topology);
-}
-
 /* An answer that says which snapshot it is of. */
-static void render(const struct snapshot *snap, struct work *k, void (*write)(struct work *k, struct json_writer *w),
+static void render(const struct snapshot *snap, struct analysis *k, void (*write)(struct analysis *k, struct json_writer *w),
 		   struct strbuf *b)
 {
 	struct json_writer w;
@@ -83,18 +55,25 @@ static void render(const struct snapshot *snap, struct work *k, void (*write)(st
 	json_writer_finish(&w, &e);
 }
 
-static void write_topology(struct work *k, struct json_writer *w)
+static void write_topology(struct analysis *k, struct json_writer *w)
 {
 	struct topology_view v = {.parts = PARTS_ALL, .focus = TOPO_NONE};
 
 	render_topology_json(&k->topology, &v, w);
 }
 
-static void write_waitfor(struct work *k, struct json_writer *w)
+static void write_waitfor(struct analysis *k, struct json_writer *w)
 {
-	struct waitfor_view v = {.limit = 50};
+	struct waitfor_view v = {.limit = LIST_MAX};
 
 	render_waitfor_json(&k->waitfor, k->study.g, &v, w);
+}
+
+static void write_hotspots(struct analysis *k, struct json_writer *w)
+{
+	struct hot_view v = {.limit = LIST_MAX, .waits = &k->waitfor};
+
+	render_hot_json(&k->hot, &v, w);
 }
 
 static void write_finding(struct json_writer *w, struct graph *g, const struct finding *f)
@@ -126,7 +105,7 @@ static void write_finding(struct json_writer *w, struct graph *g, const struct f
 	json_write_object_end(w);
 }
 
-static void write_findings(struct work *k, struct json_writer *w)
+static void write_findings(struct analysis *k, struct json_writer *w)
 {
 	json_write_array(w);
 	vec_for(&k->findings.v, f)
@@ -153,7 +132,7 @@ static void tell(struct analyzer *z, const char *state, const char *text, uint64
 	strbuf_done(&b);
 }
 
-static void raise_finding(struct analyzer *z, struct work *k, const struct finding *f, char *key,
+static void raise_finding(struct analyzer *z, struct analysis *k, const struct finding *f, char *key,
 			  const struct snapshot *snap)
 {
 	struct strbuf text = {0};
@@ -188,7 +167,7 @@ static void clear_gone(struct analyzer *z, const struct snapshot *snap)
 }
 
 /* @return whether something came or went */
-static bool compare(struct analyzer *z, struct work *k, const struct snapshot *snap)
+static bool compare(struct analyzer *z, struct analysis *k, const struct snapshot *snap)
 {
 	uint64_t before;
 
@@ -220,23 +199,24 @@ static bool compare(struct analyzer *z, struct work *k, const struct snapshot *s
 
 static const struct {
 	enum rendering what;
-	void (*write)(struct work *k, struct json_writer *w);
-} texts[] = {{RENDER_TOPOLOGY, write_topology}, {RENDER_WAITFOR, write_waitfor}, {RENDER_FINDINGS, write_findings}};
+	void (*write)(struct analysis *k, struct json_writer *w);
+} texts[] = {{RENDER_TOPOLOGY, write_topology}, {RENDER_WAITFOR, write_waitfor},
+	     {RENDER_HOTSPOTS, write_hotspots}, {RENDER_FINDINGS, write_findings}};
 #define NTEXTS (sizeof(texts) / sizeof(texts[0]))
 
 static void analyse(struct analyzer *z, struct snapshot *snap)
 {
 	struct strbuf made[NTEXTS] = {0};
 	uint64_t began = clock_mono_ns(), one = 1;
-	struct work *k = mem_alloc(sizeof(*k));
+	struct analysis *k = mem_alloc(sizeof(*k));
 	bool news;
 
 	pthread_mutex_lock(&snap->lock);
-	work_init(k, &snap->g, &z->limits);
+	analysis_init(k, &snap->g, &z->limits);
 	for (size_t i = 0; i < NTEXTS; i++)
 		render(snap, k, texts[i].write, &made[i]);
 	news = compare(z, k, snap);
-	work_done(k);
+	analysis_done(k);
 	pthread_mutex_unlock(&snap->lock);
 	free(k);
 	/* Not under the snapshot's lock: those who render a text take the two the other way round. */

@@ -37,6 +37,11 @@ static void answer_waitfor(struct server *s, const struct request *r, struct rep
 	answer_analysis(s, r, a, RENDER_WAITFOR);
 }
 
+static void answer_hotspots(struct server *s, const struct request *r, struct reply *a)
+{
+	answer_analysis(s, r, a, RENDER_HOTSPOTS);
+}
+
 static void answer_findings(struct server *s, const struct request *r, struct reply *a)
 {
 	answer_analysis(s, r, a, RENDER_FINDINGS);
@@ -133,6 +138,9 @@ const struct route route_topology = {"GET", "/api/v1/topology", "How data moves:
 const struct route route_waitfor = {"GET", "/api/v1/wait-chains", "Who waits for whom, down to the root",
 				    RIGHT_READ, false, JSON, ANALYSIS_SCHEMA, .params = {P_SNAPSHOT, P_AT},
 				    .answer = answer_waitfor};
+const struct route route_hotspots = {"GET", "/api/v1/hotspots", "Hot threads: what they do, why, and what they wait for",
+				     RIGHT_READ, false, JSON, ANALYSIS_SCHEMA, .params = {P_SNAPSHOT, P_AT},
+				     .answer = answer_hotspots};
 const struct route route_findings = {"GET", "/api/v1/findings", "What holds the host back, most time lost first",
 				     RIGHT_READ, false, JSON, ANALYSIS_SCHEMA, .params = {P_SNAPSHOT, P_AT},
 				     .answer = answer_findings};

@@ -14,6 +14,7 @@
 #include "mem.h"
 #include "render_describe.h"
 #include "server.h"
+#include "sink.h"
 
 /* The source address of what goes out by the default route; nothing is sent to find it. */
 static bool local_ip(char *ret, socklen_t size)
@@ -72,6 +73,10 @@ static void answer_root(struct server *s, const struct request *r, struct reply 
 	struct json_writer w;
 	struct strbuf key = {0};
 
+	if (r->wants_html) {
+		answer_page(s, r, a);
+		return;
+	}
 	open_envelope(s, &w, &a->body);
 	json_write_object(&w);
 	json_key_str(&w, "service", "Witty Profiler Topology API");
@@ -98,14 +103,24 @@ static void answer_help(struct server *s, const struct request *r, struct reply 
 	routes_help(&a->body);
 }
 
-static void write_graph(struct server *s, struct snapshot *snap, bool old_only, struct strbuf *b)
+static void write_content(struct snapshot *snap, bool old_only, struct strbuf *b)
 {
 	struct graph_json_style style = {.old_only = old_only, .compact = true};
 
-	strbuf_addf(b, "{\"env\":%s,\"content\":", s->env);
 	pthread_mutex_lock(&snap->lock);
 	graph_write_json_strbuf(&snap->g, b, &style);
 	pthread_mutex_unlock(&snap->lock);
+}
+
+void graph_content(struct snapshot *snap, struct strbuf *b)
+{
+	write_content(snap, true, b);
+}
+
+static void write_graph(struct server *s, struct snapshot *snap, bool old_only, struct strbuf *b)
+{
+	strbuf_addf(b, "{\"env\":%s,\"content\":", s->env);
+	write_content(snap, old_only, b);
 	strbuf_addc(b, '}');
 }
 
@@ -145,6 +160,13 @@ static void make_describe(void *ctx, struct snapshot *snap, struct strbuf *b)
 	pthread_mutex_unlock(&snap->lock);
 }
 
+const struct strbuf *describe_text(struct snapshot *snap)
+{
+	bool gzip;
+
+	return snapshot_text(snap, RENDER_DESCRIBE, make_describe, NULL, false, &gzip);
+}
+
 static void answer_compressed(struct server *s, const struct request *r, struct reply *a)
 {
 	struct snapshot *snap = board_newest(s->board);
@@ -173,6 +195,8 @@ static void answer_status(struct server *s, const struct request *r, struct repl
 {
 	const size_t n = sizeof(collectors) / sizeof(collectors[0]);
 	struct snapshot *snap = board_newest(s->board);
+	struct sink_counts sinks[SINKS_MAX];
+	size_t n_sinks = sinks_get(s->sinks, sinks);
 	struct collector_state c;
 	struct json_writer w;
 
@@ -195,10 +219,12 @@ static void answer_status(struct server *s, const struct request *r, struct repl
 	json_write_object_end(&w);
 	json_write_key(&w, "subscribers");
 	json_write_object(&w);
-	json_key_u64(&w, "count", 1);
+	json_key_u64(&w, "count", n_sinks + 1);
 	json_write_key(&w, "names");
 	json_write_array(&w);
 	json_write_str(&w, "witty_profilercore-memory-subscriber");
+	for (size_t i = 0; i < n_sinks; i++)
+		json_write_str(&w, sinks[i].name);
 	json_write_array_end(&w);
 	json_write_object_end(&w);
 	json_key_u64(&w, "intervals", c.ticks);
@@ -248,7 +274,6 @@ static void answer_trigger(struct server *s, const struct request *r, struct rep
 {
 	struct collector_state c;
 	struct snapshot *snap;
-	struct strbuf text = {0};
 
 	if (!r->passed) {
 		a->tick = collector_trigger(s->collector);
@@ -262,10 +287,7 @@ static void answer_trigger(struct server *s, const struct request *r, struct rep
 		return;
 	}
 	snap = board_newest(s->board);
-	if (snap)
-		make_describe(NULL, snap, &text);
-	say_done(s, a, "Collection triggered", strbuf_str(&text));
-	strbuf_done(&text);
+	say_done(s, a, "Collection triggered", snap ? strbuf_str(describe_text(snap)) : "");
 	snapshot_unref(snap);
 }
 

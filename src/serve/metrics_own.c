@@ -5,11 +5,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyzer.h"
 #include "cleanup.h"
 #include "clock.h"
+#include "finding.h"
+#include "flight.h"
 #include "http.h"
 #include "metrics.h"
 #include "server.h"
+#include "sink.h"
 
 static void add_one(struct metrics *m, enum metric_kind kind, const char *name, const char *unit,
 		    const char *help, double v)
@@ -68,6 +72,56 @@ static void add_http(struct metrics *m, struct server *s)
 		(double)events_clients(s->events));
 	add_one(m, METRIC_COUNTER, "witty_events_missed_total", "1", "Events that clients were too slow for.",
 		(double)events_missed(s->events));
+}
+
+static void add_analysis(struct metrics *m, struct server *s)
+{
+	struct analyzer_counts c;
+	struct metric *f;
+
+	analyzer_get(s->analyzer, &c);
+	add_one(m, METRIC_COUNTER, "witty_analyses_total", "1", "Snapshots analysed.", (double)c.analyses);
+	add_one(m, METRIC_GAUGE, "witty_analysis_duration_seconds", "s", "Time that the last analysis took.",
+		(double)c.last_ns / 1e9);
+	add_one(m, METRIC_COUNTER, "witty_analysis_busy_seconds_total", "s", "Time spent on analyses.",
+		(double)c.busy_ns / 1e9);
+	add_one(m, METRIC_COUNTER, "witty_findings_raised_total", "1", "Findings that came up.", (double)c.raised);
+	f = metrics_family(m, METRIC_GAUGE, "witty_findings", "1", "Findings of the newest analysis.");
+	for (unsigned i = 0; i < SEVERITY_COUNT; i++)
+		metrics_sample(m, f, c.current[i], "severity", severity_name(i), NULL);
+}
+
+static void add_sinks(struct metrics *m, struct server *s)
+{
+	struct sink_counts list[SINKS_MAX];
+	size_t n = sinks_get(s->sinks, list);
+	struct metric *f;
+
+	f = metrics_family(m, METRIC_COUNTER, "witty_subscriber_delivered_total", "1", "What subscribers got.");
+	for (size_t i = 0; i < n; i++)
+		metrics_sample(m, f, (double)list[i].delivered, "subscriber", list[i].name, NULL);
+	f = metrics_family(m, METRIC_COUNTER, "witty_subscriber_failed_total", "1", "Attempts that failed.");
+	for (size_t i = 0; i < n; i++)
+		metrics_sample(m, f, (double)list[i].failed, "subscriber", list[i].name, NULL);
+	f = metrics_family(m, METRIC_COUNTER, "witty_subscriber_dropped_total", "1", "What was given up.");
+	for (size_t i = 0; i < n; i++)
+		metrics_sample(m, f, (double)list[i].dropped, "subscriber", list[i].name, NULL);
+	f = metrics_family(m, METRIC_GAUGE, "witty_subscriber_waiting_bytes", "By", "What waits to be tried again.");
+	for (size_t i = 0; i < n; i++)
+		metrics_sample(m, f, (double)list[i].spool_bytes, "subscriber", list[i].name, NULL);
+}
+
+static void add_flight(struct metrics *m, struct server *s)
+{
+	struct flight_counts c;
+
+	if (!s->flight)
+		return;
+	flight_get(s->flight, &c);
+	add_one(m, METRIC_COUNTER, "witty_recordings_written_total", "1", "Recordings of the flight recorder.",
+		(double)c.written);
+	add_one(m, METRIC_COUNTER, "witty_recordings_failed_total", "1", "Those that could not be written.",
+		(double)c.failed);
 }
 
 /* By the names that all of Prometheus' clients use. */
@@ -129,6 +183,9 @@ void metrics_init(struct metrics *m, struct server *s)
 	metrics_sample(m, f, 1, "version", WITTY_VERSION, NULL);
 	add_collector(m, s);
 	add_http(m, s);
+	add_analysis(m, s);
+	add_sinks(m, s);
+	add_flight(m, s);
 	add_process(m, s);
 	if (snap) {
 		pthread_mutex_lock(&snap->lock);

@@ -15,6 +15,7 @@
 
 #include "analyzer.h"
 #include "answers.h"
+#include "cleanup.h"
 #include "clock.h"
 #include "flight.h"
 #include "http.h"
@@ -22,6 +23,7 @@
 #include "mem.h"
 #include "privilege.h"
 #include "server.h"
+#include "sink.h"
 
 #define PING_NS (15 * NS_PER_SEC)
 
@@ -31,6 +33,8 @@ struct running {
 	uint16_t port;
 	uint64_t told;	   /* number of the last snapshot that clients were told of */
 	uint64_t ping_ns;  /* monotonic: of the last event */
+	VEC(struct url) targets;
+	char nats_token[256];
 };
 
 static void on_news(void *ctx)
@@ -86,6 +90,39 @@ static int write_port(struct running *r, struct err *e)
 	if (fd >= 0)
 		close(fd);
 	return n < 0 ? e->code : 0;
+}
+
+static int read_secret(const char *path, char *ret, size_t size, struct err *e)
+{
+	CLEANUP_FCLOSE FILE *f = fopen(path, "re");
+
+	if (!f || !fgets(ret, (int)size, f))
+		return err_set(e, f ? -EINVAL : -errno, "read '%s'", path);
+	ret[strcspn(ret, "\r\n")] = '\0';
+	return 0;
+}
+
+static int open_sinks(struct running *r, struct err *e)
+{
+	const struct serve_options *o = r->s.o;
+	struct sink_limits limits = {.output_dir = o->output_dir, .state_dir = o->state_dir, .ca_file = o->ca_file};
+	char name[SINK_NAME_BYTES];
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < o->ntargets; i++)
+		rc = url_parse(o->targets[i], vec_add(&r->targets), e);
+	if (!rc && o->nats_token_file)
+		rc = read_secret(o->nats_token_file, r->nats_token, sizeof(r->nats_token), e);
+	limits.targets = r->targets.v;
+	limits.ntargets = r->targets.n;
+	limits.nats_token = r->nats_token[0] ? r->nats_token : NULL;
+	r->s.sinks = sinks_new(&r->s, &limits);
+	for (size_t i = 0; !rc && i < o->nsubscribe; i++) {
+		rc = sinks_add(r->s.sinks, o->subscribe[i], strlen(o->subscribe[i]), true, name, e);
+		if (rc < 0)
+			err_ctx(e, "subscriber %zu", i + 1);
+	}
+	return rc;
 }
 
 static int open_all(struct running *r, struct err *e)
@@ -152,6 +189,7 @@ static void wait_for_end(struct running *r)
 			count = 0;
 		if (r->s.flight)
 			flight_news(r->s.flight);
+		sinks_news(r->s.sinks);
 		tell(r);
 		events_wake(r->s.events);
 		http_sweep(r->s.http);
@@ -167,12 +205,15 @@ static void close_all(struct running *r)
 	if (r->s.board)
 		board_stop(r->s.board);
 	http_close(r->s.http);
+	sinks_free(r->s.sinks);
 	analyzer_stop(r->s.analyzer);
 	collector_close(r->s.collector);
 	flight_close(r->s.flight);
 	events_free(r->s.events);
 	guard_free(r->s.guard);
 	board_free(r->s.board);
+	vec_done(&r->targets);
+	explicit_bzero(r->nats_token, sizeof(r->nats_token));
 	free(r->s.env);
 	if (r->s.news_fd >= 0)
 		close(r->s.news_fd);
@@ -210,6 +251,7 @@ int serve(const struct serve_options *o, struct err *e)
 	rc = rc ?: collector_start(r.s.collector, o->keep_privileges ? NULL : observe_only, NULL, e);
 	rc = rc ?: answer_only(o, e);
 	rc = rc ?: analyzer_start(&r.s.analyzer, &r.s, e);
+	rc = rc ?: open_sinks(&r, e);
 	rc = rc ?: http_start(r.s.http, e);
 	rc = rc ?: write_port(&r, e);
 	if (!rc) {

@@ -25,6 +25,13 @@ struct serve_options {
 	uint32_t threads;   /**< that answer */
 	uint32_t timeout_s; /**< to send a request, and without a sign of life */
 	const char *state_dir;	/**< recordings and spools; NULL: none are written */
+	const char *output_dir; /**< where subscribers may write files; NULL: nowhere */
+	const char *const *targets; /**< [ntargets] addresses to which subscribers may send */
+	size_t ntargets;
+	const char *const *subscribe; /**< [nsubscribe] JSON of subscribers from the start */
+	size_t nsubscribe;
+	const char *ca_file;	/**< authorities for what is sent by https; NULL: the system's */
+	const char *nats_token_file; /**< token for brokers; NULL: none */
 	const char *lock_file;	/**< NULL: none is taken */
 	const char *port_file;	/**< the address is written there once it is open; NULL: nowhere */
 	void (*ready)(uint16_t port); /**< called once it answers; may be NULL */

@@ -24,6 +24,7 @@ struct server {
 	struct events *events;
 	struct http *http;
 	struct analyzer *analyzer;
+	struct sinks *sinks;
 	struct flight *flight; /**< NULL: no recordings are written */
 	char *env;	      /**< JSON object of the older envelope */
 	uint64_t started_ns;  /**< since 1970 */

@@ -22,12 +22,13 @@ enum rendering {
 	RENDER_GRAPH_FULL, /**< likewise, with all types and fields */
 	RENDER_DESCRIBE,   /**< the older text of a graph */
 	RENDER_SUMMARY,
-	RENDER_TOPOLOGY,   /**< this one and those below come from the analysis */
+	RENDER_TOPOLOGY,   /**< from here to RENDER_FINDINGS: of the analysis */
 	RENDER_WAITFOR,
 	RENDER_HOTSPOTS,
 	RENDER_BOTTLENECKS,
 	RENDER_FINDINGS,
 	RENDER_PAGE,
+	RENDER_PAGE_DATA,
 	RENDER_COUNT
 };
 
