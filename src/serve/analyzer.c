@@ -12,6 +12,7 @@
 #include "flight.h"
 #include "json.h"
 #include "mem.h"
+#include "render_findings.h"
 #include "render_hot.h"
 #include "render_topology.h"
 #include "render_waitfor.h"
@@ -103,6 +104,13 @@ static void write_finding(struct json_writer *w, struct graph *g, const struct f
 		json_write_str(w, *a);
 	json_write_array_end(w);
 	json_write_object_end(w);
+}
+
+static void write_bottlenecks(struct analysis *k, struct json_writer *w)
+{
+	struct findings_view v = {.least = SEVERITY_INFO};
+
+	render_findings_json(&k->study, &k->findings, &v, w);
 }
 
 static void write_findings(struct analysis *k, struct json_writer *w)
@@ -201,7 +209,7 @@ static const struct {
 	enum rendering what;
 	void (*write)(struct analysis *k, struct json_writer *w);
 } texts[] = {{RENDER_TOPOLOGY, write_topology}, {RENDER_WAITFOR, write_waitfor},
-	     {RENDER_HOTSPOTS, write_hotspots}, {RENDER_FINDINGS, write_findings}};
+	     {RENDER_HOTSPOTS, write_hotspots}, {RENDER_BOTTLENECKS, write_bottlenecks}, {RENDER_FINDINGS, write_findings}};
 #define NTEXTS (sizeof(texts) / sizeof(texts[0]))
 
 static void analyse(struct analyzer *z, struct snapshot *snap)

@@ -42,6 +42,11 @@ static void answer_hotspots(struct server *s, const struct request *r, struct re
 	answer_analysis(s, r, a, RENDER_HOTSPOTS);
 }
 
+static void answer_bottlenecks(struct server *s, const struct request *r, struct reply *a)
+{
+	answer_analysis(s, r, a, RENDER_BOTTLENECKS);
+}
+
 static void answer_findings(struct server *s, const struct request *r, struct reply *a)
 {
 	answer_analysis(s, r, a, RENDER_FINDINGS);
@@ -141,6 +146,9 @@ const struct route route_waitfor = {"GET", "/api/v1/wait-chains", "Who waits for
 const struct route route_hotspots = {"GET", "/api/v1/hotspots", "Hot threads: what they do, why, and what they wait for",
 				     RIGHT_READ, false, JSON, ANALYSIS_SCHEMA, .params = {P_SNAPSHOT, P_AT},
 				     .answer = answer_hotspots};
+const struct route route_bottlenecks = {"GET", "/api/v1/bottlenecks", "Findings, and what became of each rule",
+					RIGHT_READ, false, JSON, ANALYSIS_SCHEMA, .params = {P_SNAPSHOT, P_AT},
+					.answer = answer_bottlenecks};
 const struct route route_findings = {"GET", "/api/v1/findings", "What holds the host back, most time lost first",
 				     RIGHT_READ, false, JSON, ANALYSIS_SCHEMA, .params = {P_SNAPSHOT, P_AT},
 				     .answer = answer_findings};

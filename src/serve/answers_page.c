@@ -62,7 +62,7 @@ static void write_page(struct analysis *k, struct strbuf *b)
 {
 	struct err e;
 
-	if (render_html(&k->study, &k->findings, b, &e) < 0) {
+	if (render_html(&k->study, &k->findings, NULL, b, &e) < 0) {
 		strbuf_add(b, "<!DOCTYPE html><html lang=\"en\"><title>witty-profiler</title><body><p>"
 			      "This program was built without its page. <a href=\"/help\">What can be asked</a>"
 			      "</body></html>");
@@ -98,7 +98,7 @@ static void write_data(struct analysis *k, struct strbuf *b)
 	struct err e;
 
 	json_writer_init_strbuf(&w, b, 0);
-	render_page_json(&k->study, &k->findings, &w);
+	render_page_json(&k->study, &k->findings, NULL, &w);
 	json_writer_finish(&w, &e);
 }
 

@@ -290,6 +290,8 @@ static void write_operation_id(struct json_writer *w, const struct route *r)
 
 static void write_operation(struct json_writer *w, const struct route *r)
 {
+	static const char body[] = "{\"required\":true,\"content\":{\"application/json\":{\"schema\":"
+				   "{\"type\":\"object\"}}}}";
 	static const char detail[] = "{\"$ref\":\"#/components/schemas/Error\"}";
 	char key[8];
 
@@ -307,8 +309,7 @@ static void write_operation(struct json_writer *w, const struct route *r)
 	write_params(w, r);
 	if (r->takes_body) {
 		json_write_key(w, "requestBody");
-		json_write_raw(w, "{\"required\":true,\"content\":{\"application/json\":{\"schema\":"
-				  "{\"type\":\"object\"}}}}", 79);
+		json_write_raw(w, body, sizeof(body) - 1);
 	}
 	json_write_key(w, "responses");
 	json_write_object(w);
