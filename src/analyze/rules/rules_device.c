@@ -86,7 +86,7 @@ static void each(struct rule_run *r, bool (*look)(struct rule_run *r, const stru
 		all++;
 		known += look(r, &a);
 	}
-	if (all && !known)
+	if (!known && (all || !r->x->window_ns))
 		rule_unknown(r, what, HOW_DEVICE);
 	else
 		rule_clear(r,

@@ -205,6 +205,15 @@ static void check_rtt(struct rule_run *r)
 
 /* --- RDMA --- */
 
+/* A host that was looked at has none, a file from elsewhere just does not tell. */
+static void no_port(struct rule_run *r)
+{
+	if (r->x->window_ns)
+		rule_clear(r, "this host has no RDMA port");
+	else
+		rule_unknown(r, "RDMA ports", HOW_LIVE);
+}
+
 static void check_rdma_retransmits(struct rule_run *r)
 {
 	size_t ports = 0, known = 0;
@@ -248,7 +257,7 @@ static void check_rdma_retransmits(struct rule_run *r)
 		rule_unknown(r, "packets that RDMA ports sent again",
 			     "a driver that counts them (hw_counters)");
 	else
-		rule_clear(r, "this host has no RDMA port");
+		no_port(r);
 }
 
 static void check_rdma_congestion(struct rule_run *r)
@@ -293,7 +302,7 @@ static void check_rdma_congestion(struct rule_run *r)
 		rule_unknown(r, "notifications of congestion of RDMA ports",
 			     "a driver that counts them (hw_counters)");
 	else
-		rule_clear(r, "this host has no RDMA port");
+		no_port(r);
 }
 
 static void check_rdma_down(struct rule_run *r)
@@ -328,7 +337,10 @@ static void check_rdma_down(struct rule_run *r)
 		    fi, "Check the cable, the switch port and, on InfiniBand, the subnet manager.");
 		finding_command(fi, "rdma link show; ibstat");
 	}
-	rule_clear(r, ports ? "%zu ports" : "this host has no RDMA port", ports);
+	if (ports)
+		rule_clear(r, "%zu ports", ports);
+	else
+		no_port(r);
 }
 
 static bool has_active_rdma(const struct facts *x)
@@ -343,6 +355,8 @@ static void check_sockets_despite_rdma(struct rule_run *r)
 {
 	const struct topology *t = r->x->s->t;
 
+	if (!r->x->window_ns && !has_active_rdma(r->x))
+		return no_port(r);
 	if (!has_active_rdma(r->x))
 		return rule_clear(r, "no active RDMA port on this host");
 	if (!t)
