@@ -20,6 +20,7 @@
 /* clang-format off */
 static const struct verb *const verbs[] = {
 	&verb_record,
+	&verb_top,
 	&verb_report,
 	&verb_topology,
 	&verb_hotspots,

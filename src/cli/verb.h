@@ -25,6 +25,7 @@ extern const struct verb verb_doctor;
 extern const struct verb verb_capture;
 extern const struct verb verb_schema;
 extern const struct verb verb_topology;
+extern const struct verb verb_top;
 extern const struct verb verb_hotspots;
 extern const struct verb verb_serve;
 extern const struct verb verb_mcp;

@@ -36,12 +36,14 @@ int clean_is_plain(uint32_t c)
 	return low == sizeof(odd) / sizeof(odd[0]) || c < odd[low].first;
 }
 
+#define ALL_BLANKS SIZE_MAX
+
 static bool is_blank(uint32_t c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r') || c == 0xa0 || c == 0x2028 || c == 0x2029;
 }
 
-/* Runs of blanks become one, and none stands at the beginning. */
+/* @param start where the text begins, for whom runs of blanks are one and none stands at the beginning */
 static size_t add_one(struct strbuf *b, const unsigned char *p, size_t n, size_t start)
 {
 	int len = utf8_seq(p, n);
@@ -53,7 +55,7 @@ static size_t add_one(struct strbuf *b, const unsigned char *p, size_t n, size_t
 	}
 	c = utf8_decode(p, len);
 	if (is_blank(c)) {
-		if (b->n > start && b->s[b->n - 1] != ' ')
+		if (start == ALL_BLANKS || (b->n > start && b->s[b->n - 1] != ' '))
 			strbuf_addc(b, ' ');
 	} else if (clean_is_plain(c)) {
 		strbuf_addn(b, p, (size_t)len);
@@ -78,4 +80,12 @@ void clean_add(struct strbuf *b, const char *s, size_t most)
 	} else if (b->n > start && b->s[b->n - 1] == ' ') {
 		b->s[--b->n] = '\0';
 	}
+}
+
+void clean_line(struct strbuf *b, const char *s)
+{
+	size_t n = strlen(s);
+
+	for (size_t at = 0; at < n;)
+		at += add_one(b, (const unsigned char *)s + at, n - at, ALL_BLANKS);
 }

@@ -21,5 +21,8 @@
  */
 void clean_add(struct strbuf *b, const char *s, size_t most);
 
+/** As clean_add(), for lines of columns: whole, and with all blanks. */
+void clean_line(struct strbuf *b, const char *s);
+
 /** Whether the code point draws something by itself and leaves its neighbours alone. */
 int clean_is_plain(uint32_t c);

@@ -339,6 +339,30 @@ static void add_part(struct graph *into, const struct graph *part, struct sums *
 	free(edges);
 }
 
+/*
+ * A thread that slept through several readings comes with all of them at once. What was before the window
+ * is no part of it: the thread was not on a CPU then, or it had been told of.
+ */
+static void trim_threads(struct graph *g, uint64_t most_ns)
+{
+	vec_for(&g->nodes, it) {
+		struct node *n = *it;
+		uint64_t excess, part;
+
+		if (n->type != &thread_type || !HAS(thread, n, observed_ns) || GET(thread, n, observed_ns) <= most_ns)
+			continue;
+		excess = GET(thread, n, observed_ns) - most_ns;
+		SET(thread, n, observed_ns, most_ns);
+		part = GET(thread, n, blocked_ns) < excess ? GET(thread, n, blocked_ns) : excess;
+		if (HAS(thread, n, blocked_ns))
+			SET(thread, n, blocked_ns, GET(thread, n, blocked_ns) - part);
+		excess -= part;
+		part = GET(thread, n, runq_ns) < excess ? GET(thread, n, runq_ns) : excess;
+		if (HAS(thread, n, runq_ns))
+			SET(thread, n, runq_ns, GET(thread, n, runq_ns) - part);
+	}
+}
+
 void history_window(struct history *h, uint64_t since_ns, struct graph *ret)
 {
 	size_t first = first_since(h, since_ns);
@@ -352,6 +376,7 @@ void history_window(struct history *h, uint64_t since_ns, struct graph *ret)
 	ret->meta.start_ns = h->kept.v[first]->start_ns;
 	ret->meta.window_ns = h->last_ns - ret->meta.start_ns;
 	ret->meta.intervals = h->kept.n - first;
+	trim_threads(ret, ret->meta.window_ns);
 	vec_done(&sums.v);
 }
 
@@ -372,6 +397,7 @@ static int save_intervals(struct history *h, size_t first, struct recording *r, 
 		if (i == first)
 			add_facts(h, from->start_ns, &part);
 		add_part(&part, &from->part, &sums, known);
+		trim_threads(&part, from->end_ns - h->kept.v[first]->start_ns);
 		rc = recording_add(r, &part, from->start_ns, from->end_ns, e);
 		graph_done(&part);
 		free(known);

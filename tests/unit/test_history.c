@@ -162,6 +162,34 @@ TEST(what_slept_is_there_without_amounts)
 	history_free(h);
 }
 
+TEST(sleep_before_the_window_is_no_part_of_it)
+{
+	struct history *h = three_seconds();
+	struct graph g;
+	struct node *n;
+
+	graph_init(&g);
+	thread(&g, 12, process(&g, 2, NULL), 300);
+	n = g.nodes.v[graph_find(&g, "thread:12")];
+	SET(thread, n, observed_ns, 100 * SECOND);
+	SET(thread, n, blocked_ns, 98 * SECOND);
+	SET(thread, n, runq_ns, 2 * SECOND - 300);
+	history_add(h, &g, T0 + 4 * SECOND);
+	for (uint64_t seconds = 1; seconds <= 4; seconds++) {
+		uint64_t blocked = seconds > 2 ? (seconds - 2) * SECOND : 0;
+
+		graph_init(&g);
+		history_window(h, T0 + (4 - seconds) * SECOND, &g);
+		n = g.nodes.v[graph_find(&g, "thread:12")];
+		assert_int_equal(GET(thread, n, observed_ns), seconds * SECOND);
+		assert_int_equal(GET(thread, n, run_ns), 300);
+		assert_int_equal(GET(thread, n, blocked_ns), blocked);
+		assert_int_equal(GET(thread, n, runq_ns), seconds * SECOND - blocked - 300);
+		graph_done(&g);
+	}
+	history_free(h);
+}
+
 TEST(old_intervals_go_by_time_and_by_memory)
 {
 	struct history *h = history_new(2 * SECOND, 0);
@@ -250,6 +278,7 @@ int main(void)
 		cmocka_unit_test(totals_go_on),
 		cmocka_unit_test(a_flow_that_was_anothers_gains_nothing),
 		cmocka_unit_test(what_slept_is_there_without_amounts),
+		cmocka_unit_test(sleep_before_the_window_is_no_part_of_it),
 		cmocka_unit_test(old_intervals_go_by_time_and_by_memory),
 		cmocka_unit_test(what_ended_is_forgotten_and_what_lives_is_kept),
 		cmocka_unit_test(a_saved_recording_holds_what_the_window_does),
