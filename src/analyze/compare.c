@@ -193,8 +193,7 @@ static void collect_threads(struct compare *c, const struct study *s, int which,
 
 	if (!s->hot || window_s <= 0)
 		return;
-	vec_for(&s->hot->threads, th)
-	{
+	vec_for(&s->hot->threads, th) {
 		struct row r = {0};
 		struct side *d = &r.of[which];
 
@@ -311,7 +310,8 @@ static void add_threads(struct compare *c, const struct study *s[2])
 		t.switches_s = change_of(c, s, r, FIG_SWITCHES, 100);
 		vec_push(&c->threads, t);
 	}
-	vec_for(&rows.v, r) free(r->key);
+	vec_for(&rows.v, r)
+		free(r->key);
 	vec_done(&rows.v);
 	if (c->threads.n)
 		qsort(c->threads.v, c->threads.n, sizeof(*c->threads.v), compare_threads);
@@ -337,8 +337,7 @@ static void collect_flows(const struct study *s, int which, struct flow_rows *re
 {
 	if (!s->t)
 		return;
-	vec_for(&s->t->links, l)
-	{
+	vec_for(&s->t->links, l) {
 		struct flow_row r = {0};
 		char *from = key_of(s, s->t->actors.v[l->from].node),
 		     *to = key_of(s, s->t->actors.v[l->to].node);
@@ -417,7 +416,8 @@ static void add_flows(struct compare *c, const struct study *s[2])
 		judge_flow(&f, r, wa, wb);
 		vec_push(&c->flows, f);
 	}
-	vec_for(&rows.v, r) free(r->key);
+	vec_for(&rows.v, r)
+		free(r->key);
 	vec_done(&rows.v);
 	if (c->flows.n)
 		qsort(c->flows.v, c->flows.n, sizeof(*c->flows.v), compare_flows);
@@ -500,8 +500,7 @@ static void add_findings(struct compare *c, const struct compared *a, const stru
 	bool *taken = mem_alloc(b->findings->v.n + 1);
 
 	memset(taken, 0, b->findings->v.n + 1);
-	vec_for(&a->findings->v, fa)
-	{
+	vec_for(&a->findings->v, fa) {
 		char *who = who_of(a, fa);
 
 		add_change(c, a, b, fa, take_match(b, taken, fa->rule, who), who);
@@ -556,7 +555,8 @@ enum severity compare_worst(const struct compare *c)
 {
 	enum severity worst = SEVERITY_INFO;
 
-	vec_for(&c->findings, f) if ((f->fate == FATE_NEW || f->fate == FATE_WORSE) &&
-				     f->b->severity > worst) worst = f->b->severity;
+	vec_for(&c->findings, f)
+		if ((f->fate == FATE_NEW || f->fate == FATE_WORSE) && f->b->severity > worst)
+			worst = f->b->severity;
 	return worst;
 }

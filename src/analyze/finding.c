@@ -92,17 +92,31 @@ static void swap(struct finding *a, struct finding *b)
 	*b = t;
 }
 
+static bool has_value(const struct finding *fi, const struct finding_value *v)
+{
+	vec_for(&fi->values, it)
+		if (it->node == v->node && !strcmp(it->name, v->name))
+			return true;
+	return false;
+}
+
 /* The time lost is not added up: both look at the same time from two sides. */
 static void join(struct finding *into, struct finding *from)
 {
 	vec_push(&into->also, ((struct finding_part){from->rule, from->title, from->why}));
-	vec_for(&from->also, p) vec_push(&into->also, *p);
-	vec_for(&from->subjects, s) finding_subject(into, *s);
-	vec_for(&from->values, v) vec_push(&into->values, *v);
-	vec_for(&from->advice, a) if (!has_text(into->advice.v, into->advice.n, *a))
-	    vec_push(&into->advice, *a);
-	vec_for(&from->commands, c) if (!has_text(into->commands.v, into->commands.n, *c))
-	    vec_push(&into->commands, *c);
+	vec_for(&from->also, p)
+		vec_push(&into->also, *p);
+	vec_for(&from->subjects, s)
+		finding_subject(into, *s);
+	vec_for(&from->values, v)
+		if (!has_value(into, v))
+			vec_push(&into->values, *v);
+	vec_for(&from->advice, a)
+		if (!has_text(into->advice.v, into->advice.n, *a))
+			vec_push(&into->advice, *a);
+	vec_for(&from->commands, c)
+		if (!has_text(into->commands.v, into->commands.n, *c))
+			vec_push(&into->commands, *c);
 	if (!into->lost_basis || (from->lost_basis && from->lost_ns > into->lost_ns)) {
 		into->lost_ns = from->lost_ns;
 		into->lost_basis = from->lost_basis;
@@ -212,16 +226,20 @@ void findings_init(struct findings *f, const struct study *s)
 	join_equal_roots(f);
 	join_reasons(f, s->g);
 	sort_findings(f);
-	vec_for(&f->v, fi) f->counts[fi->severity]++;
+	vec_for(&f->v, fi)
+		f->counts[fi->severity]++;
 	if (s->hot)
-		vec_for(&s->hot->unseen, u) add_sight(f, *u);
+		vec_for(&s->hot->unseen, u)
+			add_sight(f, *u);
 	if (s->t)
-		vec_for(&s->t->unseen, u) add_sight(f, *u);
+		vec_for(&s->t->unseen, u)
+			add_sight(f, *u);
 }
 
 void findings_done(struct findings *f)
 {
-	vec_for(&f->v, fi) finding_done(fi);
+	vec_for(&f->v, fi)
+		finding_done(fi);
 	vec_done(&f->v);
 	vec_done(&f->verdicts);
 	vec_done(&f->limits_of_sight);
@@ -230,11 +248,12 @@ void findings_done(struct findings *f)
 
 const struct finding *findings_about(const struct findings *f, uint32_t node)
 {
-	vec_for(&f->v, fi)
-	{
+	vec_for(&f->v, fi) {
 		if (fi->root == node)
 			return fi;
-		vec_for(&fi->subjects, s) if (*s == node) return fi;
+		vec_for(&fi->subjects, s)
+			if (*s == node)
+				return fi;
 	}
 	return NULL;
 }
@@ -243,6 +262,7 @@ enum severity findings_worst(const struct findings *f)
 {
 	enum severity worst = SEVERITY_INFO;
 
-	vec_for(&f->v, fi) worst = fi->severity > worst ? fi->severity : worst;
+	vec_for(&f->v, fi)
+		worst = fi->severity > worst ? fi->severity : worst;
 	return worst;
 }

@@ -1,4 +1,4 @@
-/* witty-profiler show and report: what a recording or graph file holds. */
+/* witty-profiler show: what a recording or graph file holds. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -11,7 +11,6 @@
 #include "numa_score.h"
 #include "recording.h"
 #include "render.h"
-#include "render_html.h"
 #include "render_waitfor.h"
 #include "study_open.h"
 #include "verb.h"
@@ -20,7 +19,7 @@ struct view_args {
 	const struct verb *verb;
 	const char *file, *what, *id, *other, *output;
 	const char *type_name;
-	bool json, md, html, idle, force;
+	bool json, md, idle, force;
 	uint64_t limit, hops, budget, from_ns, to_ns;
 	struct selection selection;
 };
@@ -72,10 +71,8 @@ static int parse_option(struct view_args *a, int opt)
 	case 'f':
 		a->json = !strcmp(optarg, "json");
 		a->md = !strcmp(optarg, "md");
-		a->html = !strcmp(optarg, "html") && a->verb == &verb_report;
-		if (!a->json && !a->md && !a->html && strcmp(optarg, "text"))
-			return usage_error(a->verb, "no format '%s': %s", optarg,
-					   a->verb == &verb_report ? "text, json or html" : "text or json");
+		if (!a->json && !a->md && strcmp(optarg, "text"))
+			return usage_error(a->verb, "no format '%s': text or json", optarg);
 		return 0;
 	case 't':
 		a->type_name = optarg;
@@ -158,8 +155,6 @@ static void render(struct view_args *a, struct graph *g, uint32_t node, uint32_t
 		a->json ? render_waits_json(g, &a->selection, &w) : render_waits_text(g, &a->selection, b);
 	else if (!strcmp(a->what, "wakes"))
 		a->json ? render_wakes_json(g, &a->selection, &w) : render_wakes_text(g, &a->selection, b);
-	else if (!strcmp(a->what, "report"))
-		a->json ? render_report_json(g, &a->selection, &w) : render_report_text(g, &a->selection, b);
 	else if (!strcmp(a->what, "paths"))
 		a->json ? render_paths_json(g, node, other, &w) : render_paths_text(g, node, other, b);
 	else
@@ -290,7 +285,7 @@ static int view(struct view_args *a)
 	if (!rc && a->other && (other = graph_find(&g, a->other)) == NODE_NONE)
 		rc = err_msg(&e, -ENOENT, "no entity '%s' in '%s'", a->other, a->file);
 	if (!rc) {
-		if (!strcmp(a->what, "flows") || !strcmp(a->what, "report"))
+		if (!strcmp(a->what, "flows"))
 			derive_flows(&g);
 		if (strcmp(a->what, "summary"))
 			derive_numa(&g);
@@ -427,42 +422,6 @@ static int run_show(int argc, char **argv)
 	return find_type(&a) ?: (strcmp(a.what, "waitfor") ? view(&a) : view_waitfor(&a));
 }
 
-/* The page has all analyses in it. */
-static int report_html(struct view_args *a)
-{
-	struct opened_study *o = mem_alloc(sizeof(*o));
-	struct interval_amounts amounts = {0};
-	struct strbuf b = {0};
-	struct err e;
-	int rc = study_open(o, a->file, NULL, &e);
-
-	if (!rc) {
-		rc = graph_load_amounts(&o->graph, &amounts, a->file, &e);
-		rc = rc < 0 ? rc : render_html(&o->study, &o->findings, &amounts, &b, &e);
-		study_close(o);
-		vec_done(&amounts.v);
-	}
-	rc = rc < 0 ? fail(&e) : output(a, &b);
-	strbuf_done(&b);
-	free(o);
-	return rc;
-}
-
-static int run_report(int argc, char **argv)
-{
-	struct view_args a = {.verb = &verb_report, .what = "report"};
-	int rc = parse(&a, argc, argv);
-
-	if (rc)
-		return rc;
-	if (optind + 1 != argc)
-		return usage_error(&verb_report, "one file is needed");
-	if (a.idle || a.from_ns || a.to_ns)
-		return usage_error(&verb_report, "--idle, --from and --to are for show FILE waitfor");
-	a.file = argv[optind];
-	return a.html ? report_html(&a) : view(&a);
-}
-
 const struct verb verb_show = {
 	.name = "show",
 	.usage = "FILE [summary|entities|edges|flows|shared-memory|numa|waits|wakes|waitfor [THREAD]|entity ID|neighbors ID|paths ID ID] [OPTION]...",
@@ -482,15 +441,4 @@ const struct verb verb_show = {
 		"  -o, --output FILE     write there instead of to standard output\n"
 		"      --force           replace that file if it exists\n",
 	.run = run_show,
-};
-
-const struct verb verb_report = {
-	.name = "report",
-	.usage = "FILE [OPTION]...",
-	.summary = "Report on a recording: processes, flows, busiest threads",
-	.help = "  -f, --format FORMAT   text (default), json, or html: one page that needs nothing else\n"
-		"  -n, --limit N         at most N flows and threads\n"
-		"  -o, --output FILE     write there instead of to standard output\n"
-		"      --force           replace that file if it exists\n",
-	.run = run_report,
 };

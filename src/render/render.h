@@ -14,6 +14,8 @@ struct selection {
 	uint64_t min_bytes;	 /**< the largest amount of bytes that an item has */
 	uint64_t min_rate;	 /**< likewise in bytes a second of the window */
 	const struct limits *limits; /**< reports: NULL: the defaults */
+	const struct study *study;   /**< reports: analyses that are there already; NULL: none */
+	const struct findings *findings; /**< reports: of that study */
 	bool important_first;	 /**< entities by relations, relations by bytes; else as first seen */
 };
 

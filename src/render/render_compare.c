@@ -77,8 +77,7 @@ static void add_findings(struct page *p, const struct compare *c, const struct c
 	uint64_t shown = 0, same = 0;
 
 	page_heading(p, "FINDINGS");
-	vec_for(&c->findings, f)
-	{
+	vec_for(&c->findings, f) {
 		if (f->fate == FATE_SAME && !v->all) {
 			same++;
 			continue;
@@ -121,7 +120,8 @@ static void add_threads(struct page *p, const struct compare *c, const struct co
 	uint64_t shown = 0, changed = 0;
 
 	page_heading(p, "THREADS whose time changed");
-	vec_for(&c->threads, t) changed += v->all || thread_changed(t);
+	vec_for(&c->threads, t)
+		changed += v->all || thread_changed(t);
 	if (!changed) {
 		page_item(p, 0);
 		strbuf_addf(p->b, "none of %zu by more than chance", c->threads.n);
@@ -129,8 +129,7 @@ static void add_threads(struct page *p, const struct compare *c, const struct co
 		return;
 	}
 	page_table(p, columns);
-	vec_for(&c->threads, t)
-	{
+	vec_for(&c->threads, t) {
 		if ((!v->all && !thread_changed(t)) || shown++ >= most(v))
 			continue;
 		page_cell(p, columns, t->name);
@@ -158,7 +157,8 @@ static void add_flows(struct page *p, const struct compare *c, const struct comp
 	uint64_t shown = 0, changed = 0;
 
 	page_heading(p, "FLOWS whose amount changed");
-	vec_for(&c->flows, f) changed += v->all || f->bytes_s.significant;
+	vec_for(&c->flows, f)
+		changed += v->all || f->bytes_s.significant;
 	if (!changed) {
 		page_item(p, 0);
 		strbuf_addf(p->b, "none of %zu by a fifth or more", c->flows.n);
@@ -166,8 +166,7 @@ static void add_flows(struct page *p, const struct compare *c, const struct comp
 		return;
 	}
 	page_table(p, columns);
-	vec_for(&c->flows, f)
-	{
+	vec_for(&c->flows, f) {
 		if ((!v->all && !f->bytes_s.significant) || shown++ >= most(v))
 			continue;
 		page_cell(p, columns, f->from);
@@ -270,13 +269,14 @@ void render_compare_json(const struct compare *c, const struct compare_view *v,
 	json_side(w, "now", v->b, c->b_window_ns, c->b_intervals);
 	json_write_key(w, "findings");
 	json_write_array(w);
-	vec_for(&c->findings, f) if (n++ < limit) json_finding(w, f);
+	vec_for(&c->findings, f)
+		if (n++ < limit)
+			json_finding(w, f);
 	json_write_array_end(w);
 	json_write_key(w, "threads");
 	json_write_array(w);
 	n = 0;
-	vec_for(&c->threads, t)
-	{
+	vec_for(&c->threads, t) {
 		if (n++ >= limit)
 			break;
 		json_write_object(w);
@@ -293,8 +293,7 @@ void render_compare_json(const struct compare *c, const struct compare_view *v,
 	json_write_key(w, "flows");
 	json_write_array(w);
 	n = 0;
-	vec_for(&c->flows, f)
-	{
+	vec_for(&c->flows, f) {
 		if (n++ >= limit)
 			break;
 		json_write_object(w);

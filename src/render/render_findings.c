@@ -28,21 +28,26 @@ static void add_number(struct strbuf *b, double v, enum unit unit)
 		strbuf_add(b, "/s");
 }
 
+void finding_value_text(const struct study *s, const struct finding_value *v, struct strbuf *b)
+{
+	if (v->node != NODE_NONE) {
+		text_party(s->g, b, v->node);
+		strbuf_add(b, ": ");
+	}
+	strbuf_addf(b, "%s ", v->name);
+	add_number(b, v->value, v->unit);
+	if (isnan(v->limit))
+		return;
+	strbuf_add(b, " (limit ");
+	add_number(b, v->limit, v->unit);
+	strbuf_addf(b, ", %s)", v->limit_name);
+}
+
 static void add_value(struct page *p, const struct study *s, const struct finding_value *v)
 {
 	struct strbuf b = {0};
 
-	if (v->node != NODE_NONE) {
-		text_party(s->g, &b, v->node);
-		strbuf_add(&b, ": ");
-	}
-	strbuf_addf(&b, "%s ", v->name);
-	add_number(&b, v->value, v->unit);
-	if (!isnan(v->limit)) {
-		strbuf_add(&b, " (limit ");
-		add_number(&b, v->limit, v->unit);
-		strbuf_addf(&b, ", %s)", v->limit_name);
-	}
+	finding_value_text(s, v, &b);
 	page_item(p, 2);
 	page_text(p, b.s, 0);
 	page_end(p);
@@ -112,8 +117,7 @@ static void add_finding(struct page *p, const struct study *s, const struct find
 		labelled(p, "evidence", fi->why);
 	for (size_t i = 0; i < fi->values.n && i < 12; i++)
 		add_value(p, s, &fi->values.v[i]);
-	vec_for(&fi->also, a)
-	{
+	vec_for(&fi->also, a) {
 		labelled(p, "same root", a->title);
 		if (a->why[0]) {
 			page_item(p, 2);
@@ -121,8 +125,10 @@ static void add_finding(struct page *p, const struct study *s, const struct find
 			page_end(p);
 		}
 	}
-	vec_for(&fi->advice, a) labelled(p, "advice", *a);
-	vec_for(&fi->commands, c) add_command(p, *c);
+	vec_for(&fi->advice, a)
+		labelled(p, "advice", *a);
+	vec_for(&fi->commands, c)
+		add_command(p, *c);
 	if (fi->expectation)
 		labelled(p, "expect", fi->expectation);
 }
@@ -131,7 +137,8 @@ static void add_summary(struct page *p, const struct findings *f)
 {
 	size_t by[3] = {0};
 
-	vec_for(&f->verdicts, v) by[v->verdict]++;
+	vec_for(&f->verdicts, v)
+		by[v->verdict]++;
 	page_item(p, 0);
 	strbuf_addf(p->b,
 		    "%u critical, %u warning, %u notice; of %zu rules %zu fired, %zu are clear, "
@@ -152,8 +159,7 @@ static void add_summary(struct page *p, const struct findings *f)
 static void add_unknown(struct page *p, const struct findings *f)
 {
 	page_heading(p, "RULES that could not be evaluated");
-	vec_for(&f->verdicts, v)
-	{
+	vec_for(&f->verdicts, v) {
 		if (v->verdict != VERDICT_UNKNOWN)
 			continue;
 		page_item(p, 0);
@@ -170,8 +176,7 @@ static void add_unknown(struct page *p, const struct findings *f)
 static void add_clear(struct page *p, const struct findings *f)
 {
 	page_heading(p, "RULES that are clear");
-	vec_for(&f->verdicts, v)
-	{
+	vec_for(&f->verdicts, v) {
 		if (v->verdict != VERDICT_CLEAR)
 			continue;
 		page_item(p, 0);
@@ -186,8 +191,7 @@ static void add_sight(struct page *p, const struct findings *f)
 	if (!f->limits_of_sight.n)
 		return;
 	page_heading(p, "WHAT THIS FILE CANNOT TELL");
-	vec_for(&f->limits_of_sight, t)
-	{
+	vec_for(&f->limits_of_sight, t) {
 		page_item(p, 0);
 		page_text(p, *t, 400);
 		page_end(p);
@@ -202,8 +206,7 @@ void render_findings_text(const struct study *s, const struct findings *f,
 
 	page_heading(&p, "BOTTLENECKS, the gravest first");
 	add_summary(&p, f);
-	vec_for(&f->v, fi)
-	{
+	vec_for(&f->v, fi) {
 		if (fi->severity < v->least)
 			continue;
 		all++;

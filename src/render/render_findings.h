@@ -25,6 +25,10 @@ void render_findings_json(const struct study *s, const struct findings *f,
 void render_findings_members(const struct study *s, const struct findings *f,
 			     const struct findings_view *v, struct json_writer *w);
 
+/** "python3[4711]: time on a CPU 98.0 % (limit 80.0 %, serial.cpu)"; may hold names from the host.
+ */
+void finding_value_text(const struct study *s, const struct finding_value *v, struct strbuf *b);
+
 /** The report of the whole analysis as Markdown, in the sections of docs/bottlenecks.md. */
 void render_findings_report(const struct study *s, const struct findings *f,
 			    const struct findings_view *v, struct strbuf *b);

@@ -40,8 +40,7 @@ static void add_values(const struct study *s, const struct finding *fi, struct j
 {
 	json_write_key(w, "values");
 	json_write_array(w);
-	vec_for(&fi->values, v)
-	{
+	vec_for(&fi->values, v) {
 		json_write_object(w);
 		json_key_str(w, "name", v->name);
 		json_write_key(w, "entity");
@@ -61,8 +60,7 @@ static void add_also(const struct finding *fi, struct json_writer *w)
 {
 	json_write_key(w, "also");
 	json_write_array(w);
-	vec_for(&fi->also, p)
-	{
+	vec_for(&fi->also, p) {
 		json_write_object(w);
 		json_key_str(w, "rule", p->rule);
 		json_key_str(w, "title", p->title);
@@ -87,7 +85,8 @@ static void add_finding(const struct study *s, const struct findings *f, const s
 	entity(s, fi->root, w);
 	json_write_key(w, "subjects");
 	json_write_array(w);
-	vec_for(&fi->subjects, n) node_id(s, *n, w);
+	vec_for(&fi->subjects, n)
+		node_id(s, *n, w);
 	json_write_array_end(w);
 	add_values(s, fi, w);
 	json_write_key(w, "lost_ns");
@@ -111,8 +110,7 @@ static void add_verdicts(const struct findings *f, struct json_writer *w)
 {
 	json_write_key(w, "rules");
 	json_write_array(w);
-	vec_for(&f->verdicts, v)
-	{
+	vec_for(&f->verdicts, v) {
 		json_write_object(w);
 		json_key_str(w, "rule", v->rule->id);
 		json_key_str(w, "layer", layer_name(v->rule->layer));
@@ -139,8 +137,9 @@ void render_findings_members(const struct study *s, const struct findings *f,
 	json_write_object_end(w);
 	json_write_key(w, "findings");
 	json_write_array(w);
-	vec_for(&f->v, fi) if (fi->severity >= v->least && (!v->limit || shown++ < v->limit))
-	    add_finding(s, f, fi, w);
+	vec_for(&f->v, fi)
+		if (fi->severity >= v->least && (!v->limit || shown++ < v->limit))
+			add_finding(s, f, fi, w);
 	json_write_array_end(w);
 	add_verdicts(f, w);
 	texts(w, "cannot_tell", f->limits_of_sight.v, f->limits_of_sight.n);

@@ -3,6 +3,7 @@
 
 #include "graph_meta.h"
 #include "render.h"
+#include "render_findings.h"
 #include "render_hot.h"
 #include "render_topology.h"
 #include "text.h"
@@ -194,13 +195,27 @@ static void write_topology(struct graph *g, const struct selection *s, struct js
 	topology_done(&t);
 }
 
+static void write_findings(const struct selection *s, struct json_writer *w)
+{
+	struct findings_view v = {.limit = s->limit};
+
+	if (!s->study || !s->findings)
+		return;
+	json_write_key(w, "bottlenecks");
+	render_findings_json(s->study, s->findings, &v, w);
+}
+
 static void write_hot(struct graph *g, const struct selection *s, struct json_writer *w)
 {
 	struct hot_view v = {.limit = s->limit};
 	struct hot h;
 
-	hot_init(&h, g, s->limits);
 	json_write_key(w, "hotspots");
+	if (s->study && s->study->hot) {
+		render_hot_json((struct hot *)s->study->hot, &v, w);
+		return;
+	}
+	hot_init(&h, g, s->limits);
 	render_hot_json(&h, &v, w);
 	hot_done(&h);
 }
@@ -228,5 +243,6 @@ void render_report_json(struct graph *g, const struct selection *s, struct json_
 	write_busy_threads(g, s, w);
 	write_topology(g, s, w);
 	write_hot(g, s, w);
+	write_findings(s, w);
 	json_write_object_end(w);
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "render.h"
+#include "render_findings.h"
 #include "render_hot.h"
 #include "render_topology.h"
 #include "text.h"
@@ -423,9 +424,21 @@ static void add_topology(struct graph *g, const struct selection *s, struct strb
 				  .limit = s->limit, .focus = TOPO_NONE};
 	struct topology t;
 
+	if (s->study && s->study->t) {
+		render_topology_text((struct topology *)s->study->t, &v, false, b);
+		return;
+	}
 	topology_init(&t, g);
 	render_topology_text(&t, &v, false, b);
 	topology_done(&t);
+}
+
+static void add_findings(const struct selection *s, struct strbuf *b)
+{
+	struct findings_view v = {.limit = s->limit ? s->limit : 10, .brief = true};
+
+	if (s->study && s->findings)
+		render_findings_text(s->study, s->findings, &v, false, b);
 }
 
 static void add_hot(struct graph *g, const struct selection *s, struct strbuf *b)
@@ -433,6 +446,10 @@ static void add_hot(struct graph *g, const struct selection *s, struct strbuf *b
 	struct hot_view v = {.limit = s->limit ? s->limit : 8};
 	struct hot h;
 
+	if (s->study && s->study->hot) {
+		render_hot_text((struct hot *)s->study->hot, &v, false, b);
+		return;
+	}
 	hot_init(&h, g, s->limits);
 	render_hot_text(&h, &v, false, b);
 	hot_done(&h);
@@ -447,6 +464,7 @@ void render_report_text(struct graph *g, const struct selection *s, struct strbu
 	add_about(g, b);
 	add_losses(g, b);
 	add_costs(g, b);
+	add_findings(s, b);
 	add_topology(g, s, b);
 	strbuf_add(b, "\nPROCESSES\n");
 	add_processes(g, b);

@@ -329,6 +329,8 @@ static void done(struct world *w)
 
 static const struct rule_verdict *verdict(const struct world *w, const char *rule)
 {
-	vec_for(&w->f.verdicts, v) if (!strcmp(v->rule->id, rule)) return v;
+	vec_for(&w->f.verdicts, v)
+		if (!strcmp(v->rule->id, rule))
+			return v;
 	return NULL;
 }

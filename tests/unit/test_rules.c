@@ -112,8 +112,9 @@ static void full_pcie(struct world *w)
 
 static void link_down(struct world *w)
 {
-	vec_for(&w->g.edges, d) if ((*d)->type == &device_link_type)
-	    SET(device_link, *d, active, 11);
+	vec_for(&w->g.edges, d)
+		if ((*d)->type == &device_link_type)
+			SET(device_link, *d, active, 11);
 }
 
 static void memory_stalls(struct world *w)
@@ -157,7 +158,9 @@ static void remote_pages(struct world *w)
 
 static uint32_t outside(struct world *w)
 {
-	vec_for(&w->g.nodes, n) if ((*n)->type == &socket_type) return (*n)->index;
+	vec_for(&w->g.nodes, n)
+		if ((*n)->type == &socket_type)
+			return (*n)->index;
 	return NODE_NONE;
 }
 
@@ -511,7 +514,9 @@ static void check_fault(const struct fault *c)
 	find(&w);
 	if (verdict(&w, c->rule)->verdict != VERDICT_FIRED)
 		fail_msg("%s did not fire: %s", c->rule, verdict(&w, c->rule)->evidence);
-	vec_for(&w.f.v, fi) if (!strcmp(fi->rule, c->rule) && !found) found = fi;
+	vec_for(&w.f.v, fi)
+		if (!strcmp(fi->rule, c->rule) && !found)
+			found = fi;
 	if (!found)
 		fail_msg("%s became part of another finding", c->rule);
 	if (found->severity != c->severity)
@@ -551,9 +556,9 @@ TEST(a_healthy_host_is_clear_of_all_rules)
 	begin(&w);
 	analyse(&w);
 	find(&w);
-	vec_for(&w.f.verdicts, v) if (v->verdict != (never_evaluated(v->rule->id) ? VERDICT_UNKNOWN
-										  : VERDICT_CLEAR))
-	    fail_msg("%s: %s: %s", v->rule->id, verdict_name(v->verdict), v->evidence);
+	vec_for(&w.f.verdicts, v)
+		if (v->verdict != (never_evaluated(v->rule->id) ? VERDICT_UNKNOWN : VERDICT_CLEAR))
+			fail_msg("%s: %s: %s", v->rule->id, verdict_name(v->verdict), v->evidence);
 	assert_int_equal(w.f.v.n, 0);
 	assert_int_equal(findings_worst(&w.f), SEVERITY_INFO);
 	done(&w);
@@ -566,8 +571,7 @@ TEST(nothing_is_evaluated_on_a_file_that_tells_nothing)
 	graph_init(&w.g);
 	analyse(&w);
 	find(&w);
-	vec_for(&w.f.verdicts, v)
-	{
+	vec_for(&w.f.verdicts, v) {
 		if (v->verdict != VERDICT_UNKNOWN)
 			fail_msg("%s: %s: %s", v->rule->id, verdict_name(v->verdict), v->evidence);
 		assert_non_null(v->how);

@@ -24,8 +24,7 @@ static void add_cpus(struct facts *x)
 	bool any_ran = false;
 
 	memset(of, 0xff, (x->g->nodes.n + 1) * sizeof(*of));
-	vec_for(&x->g->nodes, n)
-	{
+	vec_for(&x->g->nodes, n) {
 		struct cpu_fact f = {.node = (*n)->index, .busy_pct = NAN, .irq_pct = NAN};
 
 		if ((*n)->type == &host_type && x->host == NODE_NONE)
@@ -36,13 +35,12 @@ static void add_cpus(struct facts *x)
 		of[(*n)->index] = (uint32_t)x->cpus.n;
 		vec_push(&x->cpus, f);
 	}
-	vec_for(&x->g->edges, d) if ((*d)->type == &ran_on_type && of[(*d)->target] != UINT32_MAX)
-	{
-		x->cpus.v[of[(*d)->target]].ran_ns += GET(ran_on, *d, run_ns);
-		any_ran = true;
-	}
-	vec_for(&x->cpus, c)
-	{
+	vec_for(&x->g->edges, d)
+		if ((*d)->type == &ran_on_type && of[(*d)->target] != UINT32_MAX) {
+			x->cpus.v[of[(*d)->target]].ran_ns += GET(ran_on, *d, run_ns);
+			any_ran = true;
+		}
+	vec_for(&x->cpus, c) {
 		const struct node *n = x->g->nodes.v[c->node];
 
 		if (HAS(cpu, n, busy_ns))
@@ -71,8 +69,7 @@ static void set_allowed(struct process_fact *p, const char *cpus)
 
 static void add_relations(struct facts *x)
 {
-	vec_for(&x->g->edges, d)
-	{
+	vec_for(&x->g->edges, d) {
 		struct process_fact *p;
 		uint32_t at = x->process_of[(*d)->source];
 
@@ -92,10 +89,9 @@ static void add_threads(struct facts *x)
 {
 	uint32_t *next = mem_alloc((x->processes.n + 1) * sizeof(*next)), at = 0;
 
-	vec_for(&x->hot->threads,
-		th) if (th->process != HOT_NONE && x->process_of[th->process] != NODE_NONE)
-	    x->processes.v[x->process_of[th->process]]
-		.n++;
+	vec_for(&x->hot->threads, th)
+		if (th->process != HOT_NONE && x->process_of[th->process] != NODE_NONE)
+			x->processes.v[x->process_of[th->process]].n++;
 	for (size_t i = 0; i < x->processes.n; i++) {
 		x->processes.v[i].first = next[i] = at;
 		at += x->processes.v[i].n;
@@ -119,8 +115,9 @@ static void add_threads(struct facts *x)
 		    GET(process, x->g->nodes.v[p->node], pid))
 			set_allowed(p, th->cpus_allowed);
 	}
-	vec_for(&x->processes, p) if (x->window_ns) p->busy_threads =
-	    (double)(p->run_ns + p->runq_ns) / (double)x->window_ns;
+	vec_for(&x->processes, p)
+		if (x->window_ns)
+			p->busy_threads = (double)(p->run_ns + p->runq_ns) / (double)x->window_ns;
 	free(next);
 }
 
@@ -139,8 +136,7 @@ void facts_init(struct facts *x, const struct study *s)
 	x->host = NODE_NONE;
 	x->process_of = mem_alloc((x->g->nodes.n + 1) * sizeof(*x->process_of));
 	memset(x->process_of, 0xff, (x->g->nodes.n + 1) * sizeof(*x->process_of));
-	vec_for(&x->g->nodes, n)
-	{
+	vec_for(&x->g->nodes, n) {
 		if ((*n)->type != &process_type)
 			continue;
 		x->process_of[(*n)->index] = (uint32_t)x->processes.n;
@@ -162,7 +158,8 @@ void facts_init(struct facts *x, const struct study *s)
 
 void facts_done(struct facts *x)
 {
-	vec_for(&x->processes, p) idrange_done(&p->mask);
+	vec_for(&x->processes, p)
+		idrange_done(&p->mask);
 	vec_done(&x->processes);
 	vec_done(&x->cpus);
 	vec_done(&x->by_process);
@@ -180,7 +177,9 @@ const struct process_fact *fact_process(const struct facts *x, uint32_t node)
 
 const struct cpu_fact *fact_cpu(const struct facts *x, uint32_t id)
 {
-	vec_for(&x->cpus, c) if (c->id == id) return c;
+	vec_for(&x->cpus, c)
+		if (c->id == id)
+			return c;
 	return NULL;
 }
 
@@ -194,8 +193,7 @@ int facts_idle_cpus(const struct facts *x, double pct, struct idrange *ret)
 {
 	int n = 0;
 
-	vec_for(&x->cpus, c)
-	{
+	vec_for(&x->cpus, c) {
 		if (isnan(c->busy_pct))
 			return -1;
 		if (100 - c->busy_pct < pct)
@@ -214,14 +212,16 @@ double facts_pct(const struct facts *x, double ns)
 
 bool facts_has_source(const struct facts *x, const char *source)
 {
-	vec_for(&x->g->status, s) if (!strcmp(s->source, source)) return strcmp(s->state, "off") !=
-	    0;
+	vec_for(&x->g->status, s)
+		if (!strcmp(s->source, source))
+			return strcmp(s->state, "off") != 0;
 	return false;
 }
 
 const char *facts_source_reason(const struct facts *x, const char *source)
 {
-	vec_for(&x->g->status,
-		s) if (!strcmp(s->source, source) && strcmp(s->state, "ok")) return s->reason;
+	vec_for(&x->g->status, s)
+		if (!strcmp(s->source, source) && strcmp(s->state, "ok"))
+			return s->reason;
 	return NULL;
 }

@@ -151,7 +151,9 @@ const char *rule_count(struct rule_run *r, double n)
 
 void finding_subject(struct finding *fi, uint32_t node)
 {
-	vec_for(&fi->subjects, s) if (*s == node) return;
+	vec_for(&fi->subjects, s)
+		if (*s == node)
+			return;
 	vec_push(&fi->subjects, node);
 }
 
@@ -188,7 +190,9 @@ void finding_command(struct finding *fi, const char *text)
 bool rule_has_run_queues(struct rule_run *r)
 {
 	if (r->x->hot && r->x->window_ns)
-		vec_for(&r->x->hot->threads, th) if (hot_has(th->runq_pct)) return true;
+		vec_for(&r->x->hot->threads, th)
+			if (hot_has(th->runq_pct))
+				return true;
 	rule_unknown(r, "run-queue time of threads",
 		     "record as root with probe 'sched': witty-profiler record; 'doctor' says what "
 		     "is missing");

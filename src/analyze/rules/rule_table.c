@@ -4,8 +4,9 @@
 #include "rule_parts.h"
 
 /* The more specific ones first: of findings with one root, the first gives the name. */
-static const struct rule *const parts[] = {rules_affinity, rules_cpu,	  rules_device, rules_memory, rules_numa,
-					   rules_network,  rules_storage, rules_waits,	rules_data, rules_control};
+static const struct rule *const parts[] = {
+    rules_affinity, rules_cpu,     rules_device, rules_memory, rules_numa,
+    rules_network,  rules_storage, rules_waits,  rules_data,   rules_control};
 
 const struct rule *rule_at(size_t i)
 {
@@ -54,7 +55,8 @@ void rules_write_md(struct strbuf *b)
 {
 	strbuf_add(
 	    b, "# Rules\n\n"
-	       "Made by `witty-profiler bottlenecks --list-rules` from the table in src/analyze/rules; a test "
+	       "Made by `witty-profiler bottlenecks --list-rules` from the table in "
+	       "src/analyze/rules; a test "
 	       "keeps it\n"
 	       "current. [bottlenecks.md](bottlenecks.md) says how to read what they find.\n\n"
 	       "Limits are replaced by `--limits FILE`, presets are in [limits.md](limits.md).\n"

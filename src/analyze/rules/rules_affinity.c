@@ -115,8 +115,7 @@ static struct process_fact *rival_on_mask(const struct facts *x, const struct pr
 {
 	struct process_fact *most = NULL;
 
-	vec_for(&x->processes, o)
-	{
+	vec_for(&x->processes, o) {
 		if (o == p || o->kernel || !o->mask_n || o->mask_n >= x->n_cpus ||
 		    !within(&o->mask, &p->mask) ||
 		    facts_pct(x, (double)(o->run_ns + o->runq_ns)) < WANTS_PCT)
@@ -161,8 +160,7 @@ static void check_narrow(struct rule_run *r)
 
 	if (!rule_has_run_queues(r))
 		return;
-	vec_for(&r->x->processes, p)
-	{
+	vec_for(&r->x->processes, p) {
 		masks += p->mask_n != 0;
 		if (is_narrow(r, p) && !narrowed_itself(r->x, p) && !rival_on_mask(r->x, p))
 			narrow_fired(r, p, "");
@@ -181,8 +179,7 @@ static void check_changed(struct rule_run *r)
 
 	if (!rule_has_run_queues(r))
 		return;
-	vec_for(&r->x->processes, p)
-	{
+	vec_for(&r->x->processes, p) {
 		const char *variable = pinning_variable(r->x, p);
 		uint32_t others = other_masks(r->x, p);
 
@@ -221,8 +218,7 @@ static void check_overlap(struct rule_run *r)
 
 	if (!rule_has_run_queues(r))
 		return;
-	vec_for(&r->x->processes, p)
-	{
+	vec_for(&r->x->processes, p) {
 		struct process_fact *o;
 		struct idrange idle = {0};
 		struct finding *fi;
@@ -288,8 +284,7 @@ static void check_irq(struct rule_run *r)
 {
 	size_t known = 0;
 
-	vec_for(&r->x->cpus, c)
-	{
+	vec_for(&r->x->cpus, c) {
 		struct finding *fi = NULL;
 
 		if (isnan(c->irq_pct))
@@ -297,8 +292,7 @@ static void check_irq(struct rule_run *r)
 		known++;
 		if (c->irq_pct <= rule_limit(r, LIMIT_irq_share) || !r->x->hot)
 			continue;
-		vec_for(&r->x->hot->threads, th)
-		{
+		vec_for(&r->x->hot->threads, th) {
 			const struct process_fact *p = fact_process(r->x, th->node);
 			struct idrange mask = {0};
 			struct err e;

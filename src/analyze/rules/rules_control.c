@@ -19,8 +19,7 @@ static void check_busy(struct rule_run *r)
 	size_t known = 0;
 
 	if (r->x->hot)
-		vec_for(&r->x->hot->threads, th)
-		{
+		vec_for(&r->x->hot->threads, th) {
 			const struct process_fact *p = fact_process(r->x, th->node);
 			double cpu = facts_pct(r->x, (double)th->run_ns);
 			struct finding *fi;
@@ -69,15 +68,15 @@ static void from_topology(struct rule_run *r, const char *missing, bool known)
 
 	if (!t || !known)
 		return rule_unknown(r, missing, "record the whole job with this program");
-	vec_for(&t->problems, p)
-	{
+	vec_for(&t->problems, p) {
 		struct finding *fi;
 
 		if (strcmp(p->id, r->rule->id) || p->severity == SEVERITY_INFO)
 			continue;
 		fi = rule_fire(r, p->severity, p->pct,
 			       p->actors.n == 1 ? t->actors.v[p->actors.v[0]].node : NODE_NONE);
-		vec_for(&p->actors, a) finding_subject(fi, t->actors.v[*a].node);
+		vec_for(&p->actors, a)
+			finding_subject(fi, t->actors.v[*a].node);
 		fi->title =
 		    p->actors.n == 1
 			? rule_text(r, "%s: %s", t->actors.v[p->actors.v[0]].label, r->rule->title)
@@ -93,8 +92,8 @@ static void check_uneven(struct rule_run *r)
 {
 	bool known = false;
 
-	vec_for(&r->x->g->nodes, n) known |=
-	    (*n)->type == &process_type && HAS(process, *n, cpu_ns);
+	vec_for(&r->x->g->nodes, n)
+		known |= (*n)->type == &process_type && HAS(process, *n, cpu_ns);
 	from_topology(r, "CPU time of processes over the window", known && r->x->window_ns);
 }
 

@@ -14,8 +14,7 @@ static uint32_t main_process(const struct facts *x, uint32_t container)
 	const struct process_fact *most = NULL;
 	uint64_t all = 0;
 
-	vec_for(&x->processes, p)
-	{
+	vec_for(&x->processes, p) {
 		if (p->container != container)
 			continue;
 		all += p->run_ns + p->runq_ns;
@@ -30,8 +29,7 @@ static void add_members(struct rule_run *r, struct finding *fi, uint32_t contain
 	uint32_t best[3] = {NODE_NONE, NODE_NONE, NODE_NONE};
 	uint64_t size[3] = {0};
 
-	vec_for(&r->x->processes, p)
-	{
+	vec_for(&r->x->processes, p) {
 		uint64_t v = p->run_ns + p->runq_ns;
 
 		if (p->container != container)
@@ -61,7 +59,8 @@ static void quota_fired(struct rule_run *r, const struct node *n, double share)
 	struct finding *fi =
 	    rule_fire(r, rule_grade(r, share), 95, main != NODE_NONE ? main : n->index);
 
-	vec_for(&r->x->processes, p) p->claimed |= p->container == n->index;
+	vec_for(&r->x->processes, p)
+		p->claimed |= p->container == n->index;
 	add_members(r, fi, n->index);
 	finding_subject(fi, n->index);
 	finding_lost(fi, (double)GET(container, n, throttled_ns),
@@ -104,8 +103,7 @@ static void check_quota(struct rule_run *r)
 {
 	size_t limited = 0;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		double share, all;
 
@@ -129,7 +127,9 @@ static void check_quota(struct rule_run *r)
 	if (limited)
 		rule_clear(r, "%zu control group%s with a CPU quota", limited,
 			   limited == 1 ? "" : "s");
-	else if (!r->missing && !r->x->window_ns)
+	else if (!r->missing && r->x->window_ns)
+		rule_clear(r, "no container has a CPU quota");
+	else if (!r->missing)
 		rule_unknown(r, "the time that quotas withheld",
 			     "record with this program: witty-profiler record");
 }
@@ -187,7 +187,8 @@ static void too_many_fired(struct rule_run *r, struct process_fact *p, const str
 	struct finding *fi = rule_fire(r, rule_grade(r, share), 90, p->node);
 
 	p->claimed = true;
-	vec_for(&w->v, th) finding_subject(fi, (*th)->node);
+	vec_for(&w->v, th)
+		finding_subject(fi, (*th)->node);
 	finding_lost(fi, w->runq_ns, "time that its busy threads were runnable without a CPU");
 	finding_value(r, fi, p->node, "busy threads for each CPU that it may use",
 		      (double)w->v.n / cpus, RATIO, LIMIT_threads_per_cpu);
@@ -223,13 +224,11 @@ static void check_too_many_threads(struct rule_run *r)
 
 	if (!rule_has_run_queues(r))
 		return;
-	vec_for(&r->x->processes, p)
-	{
+	vec_for(&r->x->processes, p) {
 		double cpus = cpus_of(r->x, p);
 		struct wanting w;
 
-		if (p->kernel || p->claimed ||
-		    p->busy_threads <= cpus || cpus <= 0)
+		if (p->kernel || p->claimed || p->busy_threads <= cpus || cpus <= 0)
 			continue;
 		find_wanting(r->x, p, &w);
 		looked++;
@@ -246,7 +245,8 @@ static void check_too_many_threads(struct rule_run *r)
 }
 
 /* One that plays the same part: a rank of the same group, another worker of the same parent. */
-static bool is_equal(const struct facts *x, const struct process_fact *a, const struct process_fact *b)
+static bool is_equal(const struct facts *x, const struct process_fact *a,
+		     const struct process_fact *b)
 {
 	const struct node *m = x->g->nodes.v[a->node], *n = x->g->nodes.v[b->node];
 
@@ -298,8 +298,8 @@ static void find_starved(const struct rule_run *r, const struct process_fact *p,
 }
 
 /*
- * Who waits for equals of its own job shares CPUs with them as planned, and who has it from threads that
- * are not in the recording has an unknown neighbour: neither is told with the same weight.
+ * Who waits for equals of its own job shares CPUs with them as planned, and who has it from threads
+ * that are not in the recording has an unknown neighbour: neither is told with the same weight.
  */
 static enum severity starved_grade(struct rule_run *r, const struct starved *s)
 {
@@ -326,22 +326,30 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 	if (known)
 		finding_subject(fi, s->rival->node);
 	finding_lost(fi, s->lost, "time that its threads were runnable without a CPU");
-	finding_value(r, fi, s->worst->node, "share of the window runnable without a CPU", pct, PERCENT,
-		      LIMIT_hot_runq);
-	fi->title = rule_text(r, "%s waits for a CPU for %.0f %% of the window", rule_name(r, s->worst->node), pct);
-	fi->why = rule_text(r, "%zu thread%s of %s had no CPU for %s though runnable, and ran for %s. ", s->n,
-			    s->n == 1 ? "" : "s", rule_name(r, p->node), rule_ns(r, s->lost), rule_ns(r, s->ran));
+	finding_value(r, fi, s->worst->node, "share of the window runnable without a CPU", pct,
+		      PERCENT, LIMIT_hot_runq);
+	fi->title = rule_text(r, "%s waits for a CPU for %.0f %% of the window",
+			      rule_name(r, s->worst->node), pct);
+	fi->why = rule_text(
+	    r, "%zu thread%s of %s had no CPU for %s though runnable, and ran for %s. ", s->n,
+	    s->n == 1 ? "" : "s", rule_name(r, p->node), rule_ns(r, s->lost), rule_ns(r, s->ran));
 	if (known) {
-		fi->why = rule_text(r, "%sOn its CPUs ran %s for %s.", fi->why, rule_name(r, s->rival->node),
-				    rule_ns(r, (double)s->rival->run_ns));
-		finding_advice(fi, rule_text(r, "Give it CPUs that %s does not use, or lower the other's priority.",
-					     rule_name(r, s->rival->node)));
+		fi->why =
+		    rule_text(r, "%sOn its CPUs ran %s for %s.", fi->why,
+			      rule_name(r, s->rival->node), rule_ns(r, (double)s->rival->run_ns));
+		finding_advice(
+		    fi, rule_text(
+			    r, "Give it CPUs that %s does not use, or lower the other's priority.",
+			    rule_name(r, s->rival->node)));
 	} else if (s->equals_ns * 2 >= (double)s->worst->runq_ns) {
 		fi->why = rule_text(r, "%sOn its CPUs ran threads of the same job.", fi->why);
 		finding_advice(fi, "Run fewer of them at once, or give the job more CPUs.");
 	} else {
-		fi->why = rule_text(r, "%sWho ran instead is not in this recording, or had a higher priority.", fi->why);
-		finding_advice(fi, "Record the whole host, without -p, to see who takes its CPUs; look at nice values and at what runs "
+		fi->why = rule_text(
+		    r, "%sWho ran instead is not in this recording, or had a higher priority.",
+		    fi->why);
+		finding_advice(fi, "Record the whole host, without -p, to see who takes its CPUs; "
+				   "look at nice values and at what runs "
 				   "beside this machine, if it is a virtual one.");
 	}
 	if (o)
@@ -395,10 +403,14 @@ static void check_demand(struct rule_run *r)
 		if (facts_pct(r->x, (double)r->x->hot->threads.v[i].runq_ns) > 5)
 			finding_subject(fi, r->x->hot->threads.v[i].node);
 	finding_lost(fi, runq, "run-queue time of all threads");
-	finding_value(r, fi, r->x->host, "CPU time wanted, of all CPUs", demand, PERCENT, LIMIT_cpu_demand);
-	fi->title = rule_text(r, "The host's threads want %.0f %% of its %u CPUs", demand, r->x->n_cpus);
-	fi->why = rule_text(r, "They ran for %s and stood runnable for %s.", rule_ns(r, run), rule_ns(r, runq));
-	finding_advice(fi, "Run less at once, or on more CPUs; keep latency-critical processes on CPUs of their own.");
+	finding_value(r, fi, r->x->host, "CPU time wanted, of all CPUs", demand, PERCENT,
+		      LIMIT_cpu_demand);
+	fi->title =
+	    rule_text(r, "The host's threads want %.0f %% of its %u CPUs", demand, r->x->n_cpus);
+	fi->why = rule_text(r, "They ran for %s and stood runnable for %s.", rule_ns(r, run),
+			    rule_ns(r, runq));
+	finding_advice(fi, "Run less at once, or on more CPUs; keep latency-critical processes on "
+			   "CPUs of their own.");
 	fi->expectation = "Work done stays the same; what is left gets its CPU sooner.";
 }
 
@@ -433,7 +445,8 @@ const struct rule rules_cpu[] = {
      .title = "Threads wait for a free CPU",
      .fires =
 	 "threads of a process were runnable without a CPU for more than `hot.runq` of the window.",
-     .graded = "share of time lost: mean run-queue time of those threads, of the window; at most a notice where equals of the same job "
+     .graded = "share of time lost: mean run-queue time of those threads, of the window; at most a "
+	       "notice where equals of the same job "
 	       "had the CPU, one level less where it is not known who had it.",
      .needs = "thread.runq_ns (probe sched).",
      .advice = "CPUs that the neighbour does not use, or a lower priority for it.",

@@ -16,8 +16,7 @@ static void check_messages(struct rule_run *r)
 	size_t known = 0;
 
 	if (t)
-		vec_for(&t->links, l)
-		{
+		vec_for(&t->links, l) {
 			const struct topo_actor *from = &t->actors.v[l->from];
 			double mean, share;
 			struct finding *fi;
@@ -28,8 +27,9 @@ static void check_messages(struct rule_run *r)
 			known++;
 			mean = (double)l->bytes / (double)l->messages;
 			/* Both sides: what the receiver waits, and what the calls cost. */
-			share = facts_pct(r->x, fmax((double)l->waited_ns,
-						     (double)l->messages * rule_limit(r, LIMIT_message_cost)));
+			share = facts_pct(
+			    r->x, fmax((double)l->waited_ns,
+				       (double)l->messages * rule_limit(r, LIMIT_message_cost)));
 			if (mean > rule_limit(r, LIMIT_loader_message) ||
 			    per_s(r->x, l->messages) < rule_limit(r, LIMIT_loader_calls))
 				continue;
@@ -41,9 +41,10 @@ static void check_messages(struct rule_run *r)
 				       75, from->node);
 			finding_subject(fi, from->node);
 			finding_subject(fi, t->actors.v[l->to].node);
-			finding_lost(fi, share / 100 * (double)r->x->window_ns,
-				     "time that the receiver was blocked until the sender woke it, or what "
-				     "the calls cost (message.cost), whichever is more");
+			finding_lost(
+			    fi, share / 100 * (double)r->x->window_ns,
+			    "time that the receiver was blocked until the sender woke it, or what "
+			    "the calls cost (message.cost), whichever is more");
 			finding_value(r, fi, from->node, "mean size of a message", mean, BYTES,
 				      LIMIT_loader_message);
 			finding_value(r, fi, from->node, "messages a second",
@@ -69,15 +70,17 @@ static void check_messages(struct rule_run *r)
 			     "record as root with probes 'sock' and 'ipc'");
 }
 
-const struct rule rules_data[] = {{.id = "tiny-messages",
-				   .layer = LAYER_DATA,
-				   .title = "Data is handed over in very small parts",
-				   .fires = "one process gives another at least `loader.calls` "
-					    "messages of at most `loader.message` on average.",
-				   .graded = "share of time lost: time that the receiver was "
-					     "blocked until the sender woke it, or messages times `message.cost`; at least a notice.",
-				   .needs = "flows with bytes and messages (probes sock, ipc).",
-				   .advice = "larger batches, shared memory.",
-				   RULE_LIMITS(LIMIT_loader_message, LIMIT_loader_calls, LIMIT_message_cost),
-				   .check = check_messages},
-				  {0}};
+const struct rule rules_data[] = {
+    {.id = "tiny-messages",
+     .layer = LAYER_DATA,
+     .title = "Data is handed over in very small parts",
+     .fires = "one process gives another at least `loader.calls` "
+	      "messages of at most `loader.message` on average.",
+     .graded =
+	 "share of time lost: time that the receiver was "
+	 "blocked until the sender woke it, or messages times `message.cost`; at least a notice.",
+     .needs = "flows with bytes and messages (probes sock, ipc).",
+     .advice = "larger batches, shared memory.",
+     RULE_LIMITS(LIMIT_loader_message, LIMIT_loader_calls, LIMIT_message_cost),
+     .check = check_messages},
+    {0}};

@@ -61,14 +61,17 @@ static bool read_accelerator(const struct node *n, struct accelerator *ret)
 static const struct topo_device *users_of(const struct facts *x, uint32_t node)
 {
 	if (x->s->t)
-		vec_for(&x->s->t->devices, d) if (d->node == node) return d;
+		vec_for(&x->s->t->devices, d)
+			if (d->node == node)
+				return d;
 	return NULL;
 }
 
 static void add_users(struct rule_run *r, struct finding *fi, const struct topo_device *d)
 {
 	finding_subject(fi, r->x->g->nodes.v[d->node]->index);
-	vec_for(&d->users, u) finding_subject(fi, r->x->s->t->actors.v[*u].node);
+	vec_for(&d->users, u)
+		finding_subject(fi, r->x->s->t->actors.v[*u].node);
 }
 
 /* Call @p look for each accelerator; say what is missing when none tells @p what. */
@@ -77,8 +80,7 @@ static void each(struct rule_run *r, bool (*look)(struct rule_run *r, const stru
 {
 	size_t all = 0, known = 0;
 
-	vec_for(&r->x->g->nodes, n)
-	{
+	vec_for(&r->x->g->nodes, n) {
 		struct accelerator a;
 
 		if (!read_accelerator(*n, &a))
@@ -330,12 +332,23 @@ static void check_pcie_use(struct rule_run *r)
 	each(r, look_pcie_use, "traffic over PCIe");
 }
 
+static void no_links(struct rule_run *r)
+{
+	size_t devices = 0;
+
+	vec_for(&r->x->g->nodes, n)
+		devices += (*n)->type == &gpu_type || (*n)->type == &npu_type;
+	if (devices < 2 && r->x->window_ns)
+		rule_clear(r, "fewer than two accelerators");
+	else
+		rule_unknown(r, "links between accelerators and their use", HOW_DEVICE);
+}
+
 static void check_device_links(struct rule_run *r)
 {
 	size_t n = 0;
 
-	vec_for(&r->x->g->edges, dp)
-	{
+	vec_for(&r->x->g->edges, dp) {
 		const struct edge *d = *dp;
 		struct finding *fi;
 
@@ -361,7 +374,7 @@ static void check_device_links(struct rule_run *r)
 	if (n)
 		rule_clear(r, "%zu links between accelerators", n);
 	else
-		rule_unknown(r, "links between accelerators and their use", HOW_DEVICE);
+		no_links(r);
 }
 
 #define NEEDS_DEVICE "of gpu or npu entities: the vendor's library or tool."

@@ -49,8 +49,7 @@ static void check_capacity(struct rule_run *r)
 		if (s > SEVERITY_INFO)
 			capacity_fired(r, h->index, s, pct, all - left, all, "The host");
 	}
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		double all, used, pct, stalled;
 		enum severity s;
@@ -132,8 +131,7 @@ static void check_pressure(struct rule_run *r)
 	const struct node *h = host_of(r);
 	size_t known = 0;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		double pct;
 
@@ -179,8 +177,7 @@ static struct fault_sum faults_of(const struct facts *x, const struct process_fa
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct hot_thread *th = fact_thread(x, p, i);
 
-		vec_for(&th->waits, w)
-		{
+		vec_for(&th->waits, w) {
 			if (strcmp(w->cause, "page_fault") ||
 			    facts_pct(x, (double)w->waited_ns) < 1)
 				continue;
@@ -197,8 +194,7 @@ static struct fault_sum faults_of(const struct facts *x, const struct process_fa
 
 static void fault_waits(struct rule_run *r)
 {
-	vec_for(&r->x->processes, p)
-	{
+	vec_for(&r->x->processes, p) {
 		struct fault_sum s = faults_of(r->x, p);
 		double pct = s.n ? facts_pct(r->x, (double)s.ns) / (double)s.n : 0;
 		struct finding *fi;
@@ -235,8 +231,7 @@ static size_t fault_rates(struct rule_run *r)
 {
 	size_t all = 0;
 
-	vec_for(&r->x->processes, p)
-	{
+	vec_for(&r->x->processes, p) {
 		const struct hot_thread *worst = NULL;
 		uint64_t faults = 0, most = 0;
 		size_t known = 0;
@@ -295,7 +290,8 @@ static void check_faults(struct rule_run *r)
 	size_t known;
 
 	if (r->x->hot)
-		vec_for(&r->x->hot->threads, th) waits |= th->waits.n != 0;
+		vec_for(&r->x->hot->threads, th)
+			waits |= th->waits.n != 0;
 	if (waits)
 		fault_waits(r);
 	known = fault_rates(r);
@@ -312,7 +308,8 @@ static bool has_several_processes(const struct facts *x, uint32_t container)
 {
 	size_t n = 0;
 
-	vec_for(&x->processes, p) n += p->container == container && !p->kernel;
+	vec_for(&x->processes, p)
+		n += p->container == container && !p->kernel;
 	return n > 1;
 }
 
@@ -320,8 +317,7 @@ static bool has_several_processes(const struct facts *x, uint32_t container)
 static bool has_job(const struct facts *x, uint32_t container)
 {
 	if (x->s->t)
-		vec_for(&x->s->t->actors, a)
-		{
+		vec_for(&x->s->t->actors, a) {
 			const struct process_fact *p =
 			    a->kind == ACTOR_PROCESS ? fact_process(x, a->node) : NULL;
 
@@ -355,8 +351,7 @@ static void check_shm(struct rule_run *r)
 {
 	size_t known = 0;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		double all, used;
 
@@ -387,8 +382,7 @@ static void check_shm(struct rule_run *r)
 		}
 	}
 	/* The host's: what shared memory in it tells of its file system. */
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		double used;
 
@@ -420,8 +414,7 @@ static void check_cache(struct rule_run *r)
 {
 	size_t known = 0;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		struct numa_counters c;
 		struct finding *fi;
 		enum severity s;

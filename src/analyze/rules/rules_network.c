@@ -21,8 +21,7 @@ static void check_saturated(struct rule_run *r)
 {
 	size_t known = 0, all = 0;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		double rate, pct;
 		enum severity s;
@@ -67,8 +66,7 @@ static void check_drops(struct rule_run *r)
 {
 	size_t known = 0;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		uint64_t bad, packets;
 		double pct;
@@ -115,8 +113,7 @@ static void check_retransmits(struct rule_run *r)
 	enum severity s;
 	double pct;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 
 		if (n->type == &nic_type && HAS(nic, n, tx_packets)) {
@@ -162,8 +159,7 @@ static void check_rtt(struct rule_run *r)
 {
 	size_t known = 0;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 
 		known += n->type == &socket_type && HAS(socket, n, rtt_ns);
@@ -174,8 +170,7 @@ static void check_rtt(struct rule_run *r)
 	rule_clear(r, "round-trip times of %zu endpoints", known);
 	if (!r->x->s->t)
 		return;
-	vec_for(&r->x->s->t->links, l)
-	{
+	vec_for(&r->x->s->t->links, l) {
 		const struct topology *t = r->x->s->t;
 		uint32_t out = t->actors.v[l->to].kind == ACTOR_OUTSIDE ? l->to : l->from,
 			 in = out == l->to ? l->from : l->to;
@@ -218,8 +213,7 @@ static void check_rdma_retransmits(struct rule_run *r)
 {
 	size_t ports = 0, known = 0;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		double sent, again, pct;
 		struct finding *fi;
@@ -264,8 +258,7 @@ static void check_rdma_congestion(struct rule_run *r)
 {
 	size_t ports = 0, known = 0;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		double sent, slowed, pct;
 		struct finding *fi;
@@ -309,8 +302,7 @@ static void check_rdma_down(struct rule_run *r)
 {
 	size_t ports = 0;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		bool used = false;
 		struct finding *fi;
@@ -321,11 +313,11 @@ static void check_rdma_down(struct rule_run *r)
 		if (!strcmp(GET(rdma_stats, n, state), "ACTIVE"))
 			continue;
 		/* Ports that nobody uses may be down. */
-		vec_for(&r->x->g->nodes, q) used |=
-		    (*q)->type == &rdma_qp_type && HAS(rdma_qp, *q, pid) &&
-		    HAS(rdma_qp, *q, port) &&
-		    !strcmp(GET(rdma_qp, *q, dev), GET(rdma_stats, n, dev)) &&
-		    GET(rdma_qp, *q, port) == GET(rdma_stats, n, port);
+		vec_for(&r->x->g->nodes, q)
+			used |= (*q)->type == &rdma_qp_type && HAS(rdma_qp, *q, pid) &&
+				HAS(rdma_qp, *q, port) &&
+				!strcmp(GET(rdma_qp, *q, dev), GET(rdma_stats, n, dev)) &&
+				GET(rdma_qp, *q, port) == GET(rdma_stats, n, port);
 		fi = rule_fire(r, used ? SEVERITY_CRITICAL : SEVERITY_NOTICE, used ? 90 : 60,
 			       n->index);
 		finding_subject(fi, n->index);
@@ -345,8 +337,10 @@ static void check_rdma_down(struct rule_run *r)
 
 static bool has_active_rdma(const struct facts *x)
 {
-	vec_for(&x->g->nodes, n) if ((*n)->type == &rdma_stats_type && HAS(rdma_stats, *n, state) &&
-				     !strcmp(GET(rdma_stats, *n, state), "ACTIVE")) return true;
+	vec_for(&x->g->nodes, n)
+		if ((*n)->type == &rdma_stats_type && HAS(rdma_stats, *n, state) &&
+		    !strcmp(GET(rdma_stats, *n, state), "ACTIVE"))
+			return true;
 	return false;
 }
 
@@ -361,24 +355,21 @@ static void check_sockets_despite_rdma(struct rule_run *r)
 		return rule_clear(r, "no active RDMA port on this host");
 	if (!t)
 		return;
-	vec_for(&t->groups, gr)
-	{
+	vec_for(&t->groups, gr) {
 		uint64_t bytes = 0;
 		bool without = false;
 		struct finding *fi;
 
 		if (!gr->is_job && !gr->has_devices)
 			continue;
-		vec_for(&gr->members, m)
-		{
+		vec_for(&gr->members, m) {
 			const struct process_fact *p = fact_process(r->x, t->actors.v[*m].node);
 
-			vec_for(
-			    &t->links,
-			    l) if (!strcmp(l->kind, "tcp") &&
-				   ((l->from == *m && t->actors.v[l->to].kind == ACTOR_OUTSIDE) ||
-				    (l->to == *m && t->actors.v[l->from].kind == ACTOR_OUTSIDE)))
-			    bytes += l->bytes;
+			vec_for(&t->links, l)
+				if (!strcmp(l->kind, "tcp") &&
+				    ((l->from == *m && t->actors.v[l->to].kind == ACTOR_OUTSIDE) ||
+				     (l->to == *m && t->actors.v[l->from].kind == ACTOR_OUTSIDE)))
+					bytes += l->bytes;
 			if (p && p->container != NODE_NONE) {
 				const struct node *c = r->x->g->nodes.v[p->container];
 
@@ -389,7 +380,8 @@ static void check_sockets_despite_rdma(struct rule_run *r)
 		if (per_s(r->x, bytes) < 1e6)
 			continue;
 		fi = rule_fire(r, SEVERITY_WARNING, without ? 85 : 70, NODE_NONE);
-		vec_for(&gr->members, m) finding_subject(fi, t->actors.v[*m].node);
+		vec_for(&gr->members, m)
+			finding_subject(fi, t->actors.v[*m].node);
 		finding_value(r, fi, NODE_NONE, "TCP with other hosts", per_s(r->x, bytes), BYTES_S,
 			      LIMIT_COUNT);
 		fi->title = rule_text(
@@ -420,14 +412,14 @@ static void check_collective(struct rule_run *r)
 				    "record as root with probe 'sock'");
 	rule_clear(r, "flows within %zu group%s of ranks", t->groups.n,
 		   t->groups.n == 1 ? "" : "s");
-	vec_for(&t->problems, p)
-	{
+	vec_for(&t->problems, p) {
 		struct finding *fi;
 
 		if (strcmp(p->id, r->rule->id) || p->severity == SEVERITY_INFO)
 			continue;
 		fi = rule_fire(r, p->severity, p->pct, NODE_NONE);
-		vec_for(&p->actors, a) finding_subject(fi, t->actors.v[*a].node);
+		vec_for(&p->actors, a)
+			finding_subject(fi, t->actors.v[*a].node);
 		fi->why = p->text;
 		finding_advice(fi, p->advice);
 		finding_command(fi, "NCCL_DEBUG=INFO COMMAND   # HCCL: HCCL_INTRA_ROCE_ENABLE, "

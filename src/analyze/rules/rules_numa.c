@@ -14,7 +14,8 @@ static size_t count_nodes(const struct facts *x)
 {
 	size_t n = 0;
 
-	vec_for(&x->g->nodes, np) n += (*np)->type == &numa_type;
+	vec_for(&x->g->nodes, np)
+		n += (*np)->type == &numa_type;
 	return n;
 }
 
@@ -38,16 +39,18 @@ static uint32_t root_of(const struct topology *t, const uint32_t *actors, size_t
 
 static const struct topo_device *device_of(const struct topology *t, uint32_t actor)
 {
-	vec_for(&t->devices, d) vec_for(&d->users, u) if (*u == actor) return d;
+	vec_for(&t->devices, d)
+		vec_for(&d->users, u)
+			if (*u == actor)
+				return d;
 	return NULL;
 }
 
 static const char *cpus_of_node(const struct facts *x, uint32_t numa)
 {
-	vec_for(&x->g->nodes, n) if ((*n)->type == &numa_type &&
-				     GET(numa, *n, numa_id) == numa) return HAS(numa, *n, cpu_set)
-	    ? GET(numa, *n, cpu_set)
-	    : NULL;
+	vec_for(&x->g->nodes, n)
+		if ((*n)->type == &numa_type && GET(numa, *n, numa_id) == numa)
+			return HAS(numa, *n, cpu_set) ? GET(numa, *n, cpu_set) : NULL;
 	return NULL;
 }
 
@@ -124,7 +127,8 @@ static struct finding *from_problem(struct rule_run *r, const struct topo_proble
 	if (p->severity == SEVERITY_INFO)
 		return NULL;
 	fi = rule_fire(r, p->severity, p->pct, root_of(t, p->actors.v, p->actors.n));
-	vec_for(&p->actors, a) finding_subject(fi, t->actors.v[*a].node);
+	vec_for(&p->actors, a)
+		finding_subject(fi, t->actors.v[*a].node);
 	fi->why = p->text;
 	if (p->advice)
 		finding_advice(fi, p->advice);
@@ -136,13 +140,16 @@ static const char *actor_names(struct rule_run *r, const struct topo_problem *p)
 	VEC(uint32_t) nodes = {0};
 	const char *ret;
 
-	vec_for(&p->actors, a) vec_push(&nodes, r->x->s->t->actors.v[*a].node);
+	vec_for(&p->actors, a)
+		vec_push(&nodes, r->x->s->t->actors.v[*a].node);
 	ret = rule_names(r, nodes.v, nodes.n, 4);
 	vec_done(&nodes);
 	return ret;
 }
 
-#define for_problems(r, p) vec_for(&(r)->x->s->t->problems, p) if (!strcmp(p->id, (r)->rule->id))
+#define for_problems(r, p)                                                                         \
+	vec_for(&(r)->x->s->t->problems, p)                                                        \
+		if (!strcmp(p->id, (r)->rule->id))
 
 #define EXPECT_BINDING                                                                             \
 	"Binding alone often gains little: as much as the job waits for memory and for copies to " \
@@ -160,7 +167,8 @@ static bool can_tell(struct rule_run *r, bool memory)
 		return false;
 	}
 	if (t)
-		vec_for(&t->places, p) known += memory ? p->remote >= 0 : p->cpu.n != 0;
+		vec_for(&t->places, p)
+			known += memory ? p->remote >= 0 : p->cpu.n != 0;
 	if (!nodes)
 		rule_unknown(r, "the NUMA nodes of the machine", HOW_PLACE);
 	else if (!known)
@@ -180,20 +188,20 @@ static void check_off_device(struct rule_run *r)
 
 	if (!can_tell(r, false))
 		return;
-	vec_for(&t->devices, d) near += d->numa_node != TOPO_NONE;
+	vec_for(&t->devices, d)
+		near += d->numa_node != TOPO_NONE;
 	if (!t->devices.n)
 		return rule_clear(r, "no accelerator in this file");
 	if (!near) {
 		r->clear = NULL;
 		return rule_unknown(r, "the NUMA nodes of the accelerators", HOW_PLACE);
 	}
-	for_problems(r, p)
-	{
+	for_problems(r, p) {
 		struct finding *fi = from_problem(r, p);
 
-		fi->title = rule_text(r, "%s %s not on the node of %s device", actor_names(r, p),
-				      p->actors.n == 1 ? "runs" : "run",
-				      p->actors.n == 1 ? "its" : "their");
+		fi->title =
+		    rule_text(r, "%s %s not run on the node of %s device", actor_names(r, p),
+			      p->actors.n == 1 ? "does" : "do", p->actors.n == 1 ? "its" : "their");
 		add_places(r, fi, p->actors.v, p->actors.n);
 		add_binding(r, fi, p->actors.v, p->actors.n);
 		fi->expectation = EXPECT_BINDING;
@@ -238,8 +246,7 @@ static void check_remote(struct rule_run *r)
 
 	if (!can_tell(r, true))
 		return;
-	for_problems(r, p)
-	{
+	for_problems(r, p) {
 		struct finding *fi = from_problem(r, p);
 
 		fi->title = rule_text(r, "%s %s memory on other nodes than %s CPUs",
@@ -248,16 +255,17 @@ static void check_remote(struct rule_run *r)
 		add_places(r, fi, p->actors.v, p->actors.n);
 		add_binding(r, fi, p->actors.v, p->actors.n);
 		fi->expectation = EXPECT_BINDING;
-		vec_for(&p->actors, a) vec_push(&told, *a);
+		vec_for(&p->actors, a)
+			vec_push(&told, *a);
 	}
-	vec_for(&t->places, pl)
-	{
+	vec_for(&t->places, pl) {
 		bool known = false;
 
 		if (pl->remote * 100 <= rule_limit(r, LIMIT_remote_finding) || !pl->cpu.n ||
 		    !pl->memory.n || cpu_pct(r, pl->actor) < rule_limit(r, LIMIT_remote_cpu))
 			continue;
-		vec_for(&told, a) known |= *a == pl->actor;
+		vec_for(&told, a)
+			known |= *a == pl->actor;
 		if (!known)
 			remote_fired(r, pl);
 	}
@@ -268,8 +276,7 @@ static void check_plain(struct rule_run *r)
 {
 	if (!can_tell(r, false))
 		return;
-	for_problems(r, p)
-	{
+	for_problems(r, p) {
 		struct finding *fi = from_problem(r, p);
 
 		if (fi) {
@@ -286,8 +293,7 @@ static void check_allocations(struct rule_run *r)
 
 	if (count_nodes(r->x) == 1)
 		return rule_clear(r, "this machine has one NUMA node");
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		double local, other, pct;
 		struct finding *fi;
@@ -334,8 +340,7 @@ static void check_nic_node(struct rule_run *r)
 	if (!can_tell(r, false))
 		return;
 	r->clear = NULL;
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		double bytes_s;
 		uint32_t busiest = TOPO_NONE;
@@ -350,8 +355,7 @@ static void check_nic_node(struct rule_run *r)
 			  1e9 / (double)r->x->window_ns;
 		if (bytes_s < rule_limit(r, LIMIT_nic_far))
 			continue;
-		vec_for(&t->links, l)
-		{
+		vec_for(&t->links, l) {
 			uint32_t end = t->actors.v[l->to].kind == ACTOR_OUTSIDE     ? l->from
 				       : t->actors.v[l->from].kind == ACTOR_OUTSIDE ? l->to
 										    : TOPO_NONE;

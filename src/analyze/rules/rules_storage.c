@@ -14,8 +14,7 @@ static uint64_t disk_wait_ns(const struct hot_thread *th, uint32_t *ret_object)
 {
 	uint64_t ns = 0, most = 0;
 
-	vec_for(&th->waits, w)
-	{
+	vec_for(&th->waits, w) {
 		if (strcmp(w->cause, "disk") && strcmp(w->cause, "file"))
 			continue;
 		ns += w->waited_ns;
@@ -64,9 +63,9 @@ static uint32_t disk_of(const struct facts *x, uint32_t process, uint64_t *ret_r
 /* Disk of the file system that a file is on: MAJOR:MINOR, of the partition or the whole. */
 static uint32_t disk_by_dev(const struct facts *x, const char *dev)
 {
-	vec_for(&x->g->nodes, n) if ((*n)->type == &block_device_type &&
-				     !strcmp(GET(block_device, *n, dev), dev)) return (*n)
-	    ->index;
+	vec_for(&x->g->nodes, n)
+		if ((*n)->type == &block_device_type && !strcmp(GET(block_device, *n, dev), dev))
+			return (*n)->index;
 	return NODE_NONE;
 }
 
@@ -87,11 +86,11 @@ static bool waits_for_disk(struct rule_run *r, const struct hot_thread *th, stru
 	ret->ns = disk_wait_ns(th, &ret->object);
 	if (facts_pct(x, (double)ret->ns) < rule_limit(r, LIMIT_disk_wait) || is_kernel(x, th))
 		return false;
-	vec_for(&th->bytes, b) if (!strcmp(b->kind, "file"))
-	{
-		ret->read += b->in_bytes;
-		ret->written += b->out_bytes;
-	}
+	vec_for(&th->bytes, b)
+		if (!strcmp(b->kind, "file")) {
+			ret->read += b->in_bytes;
+			ret->written += b->out_bytes;
+		}
 	if (ret->object != HOT_NONE) {
 		const struct node *n = x->g->nodes.v[ret->object];
 
@@ -217,8 +216,7 @@ static void check_wait(struct rule_run *r, bool writes)
 	size_t known = 0;
 
 	if (r->x->hot)
-		vec_for(&r->x->hot->threads, th)
-		{
+		vec_for(&r->x->hot->threads, th) {
 			struct disk_waiter w;
 
 			known += th->waits.n != 0;
@@ -246,8 +244,7 @@ static void check_slow(struct rule_run *r)
 {
 	size_t known = 0;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		double latency, busy;
 		uint64_t lost = 0;
@@ -264,8 +261,7 @@ static void check_slow(struct rule_run *r)
 		    !(busy > rule_limit(r, LIMIT_disk_busy)))
 			continue;
 		if (r->x->hot)
-			vec_for(&r->x->hot->threads, th)
-			{
+			vec_for(&r->x->hot->threads, th) {
 				struct disk_waiter w;
 
 				if (!waits_for_disk(r, th, &w) || w.disk != n->index)
@@ -311,8 +307,7 @@ static void check_io_pressure(struct rule_run *r)
 {
 	size_t known = 0;
 
-	vec_for(&r->x->g->nodes, np)
-	{
+	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 		double pct;
 		struct finding *fi;
@@ -353,8 +348,7 @@ static void check_store(struct rule_run *r)
 	size_t known = 0;
 
 	shared_memory_objects(r->x->g, &all);
-	vec_for(&all.v, o)
-	{
+	vec_for(&all.v, o) {
 		const struct node *n = r->x->g->nodes.v[o->node];
 		const char *path = HAS(shared_memory, n, path) ? GET(shared_memory, n, path) : "";
 		bool store = strstr(path, "plasma") || strstr(path, "/ray/") ||
@@ -371,7 +365,8 @@ static void check_store(struct rule_run *r)
 		fi = rule_fire(r, store ? SEVERITY_WARNING : SEVERITY_NOTICE, store ? 85 : 60,
 			       o->node);
 		finding_subject(fi, o->node);
-		vec_for(&o->mappers, m) finding_subject(fi, m->process);
+		vec_for(&o->mappers, m)
+			finding_subject(fi, m->process);
 		finding_value(r, fi, o->node, "size", (double)GET(shared_memory, n, shm_size),
 			      BYTES, LIMIT_store_size);
 		fi->title = rule_text(
@@ -385,8 +380,8 @@ static void check_store(struct rule_run *r)
 		finding_command(fi,
 				"ray start --plasma-directory=/dev/shm --object-store-memory=BYTES "
 				"  # with --shm-size of at least that");
-		fi->expectation =
-		    "Writing back the file stops; how much that costs now, the rule checkpoint tells.";
+		fi->expectation = "Writing back the file stops; how much that costs now, the rule "
+				  "checkpoint tells.";
 	}
 	shared_memory_done(&all);
 	if (known)

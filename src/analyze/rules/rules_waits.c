@@ -13,8 +13,9 @@
 static bool has_waits(struct rule_run *r)
 {
 	if (r->x->s->w && r->x->window_ns)
-		vec_for(&r->x->g->edges, d) if ((*d)->type == &waits_for_type ||
-						(*d)->type == &wakes_type) return true;
+		vec_for(&r->x->g->edges, d)
+			if ((*d)->type == &waits_for_type || (*d)->type == &wakes_type)
+				return true;
 	rule_unknown(r, "what threads wait for and who ends it", HOW_WAITS);
 	return false;
 }
@@ -148,8 +149,7 @@ static void check_pattern(struct rule_run *r, enum wait_pattern_kind kind)
 
 	if (!has_waits(r))
 		return;
-	vec_for(&r->x->s->w->patterns, p)
-	{
+	vec_for(&r->x->s->w->patterns, p) {
 		if (p->kind != kind)
 			continue;
 		n++;
@@ -240,8 +240,9 @@ static void check_straggler(struct rule_run *r)
 {
 	if (!has_waits(r))
 		return;
-	vec_for(&r->x->s->w->stragglers, s) if (s->uneven && s->ranks.n && s->last < s->ranks.n)
-	    straggler_fired(r, s);
+	vec_for(&r->x->s->w->stragglers, s)
+		if (s->uneven && s->ranks.n && s->last < s->ranks.n)
+			straggler_fired(r, s);
 	check_pattern(r, PATTERN_BARRIER);
 	rule_clear(r, "%zu sets of ranks that take steps together", r->x->s->w->stragglers.n);
 }
@@ -252,8 +253,7 @@ static void check_hang(struct rule_run *r)
 {
 	if (!has_waits(r))
 		return;
-	vec_for(&r->x->s->w->hangs, h)
-	{
+	vec_for(&r->x->s->w->hangs, h) {
 		struct finding *fi = rule_fire(r, SEVERITY_CRITICAL, h->confidence_pct, h->thread);
 		size_t held = h->threads.n ? h->threads.n : 1;
 
@@ -309,8 +309,7 @@ static void serial_fired(struct rule_run *r, const struct wait_root *root)
 	if (rule_grade(r, share) == SEVERITY_INFO || !(cpu >= share / 2))
 		return;
 	fi = rule_fire(r, rule_grade(r, share), 80, root->thread);
-	vec_for(&root->roles, role)
-	{
+	vec_for(&root->roles, role) {
 		const struct wait_role *w = &r->x->s->w->roles.v[*role];
 
 		add_threads(fi, w->threads.v, w->threads.n);
@@ -345,8 +344,9 @@ static void check_serial(struct rule_run *r)
 {
 	if (!has_waits(r))
 		return;
-	vec_for(&r->x->s->w->roots, root) if (root->state == STATE_RUN && !root->idle)
-	    serial_fired(r, root);
+	vec_for(&r->x->s->w->roots, root)
+		if (root->state == STATE_RUN && !root->idle)
+			serial_fired(r, root);
 	rule_clear(r, "%zu threads that others wait for", r->x->s->w->roots.n);
 }
 
