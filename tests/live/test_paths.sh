@@ -6,17 +6,13 @@
 #   by-pid  likewise, with only these processes recorded
 #   around  the recording starts the program
 #   older   likewise, by the hooks that older kernels have
-# SETTLE: seconds from the start of a recording to the traffic; the hooks are attached at a look.
-# HOLD: seconds that processes stay afterwards, and that lie between users that never met: more than
-# there are from one look to the next, which emulation makes long.
+# The workload waits for looks of the recorder before it begins, between users that never met, and before it ends.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 WITTY=${WITTY:?set WITTY to the witty-profiler program}
 PATHS=${PATHS:?set PATHS to the ground-truth program}
 WAYS=${WAYS:-before by-pid around older}
-SETTLE=${SETTLE:-2.5}
-HOLD=${HOLD:-1.3}
 first=${WAYS%% *}
 
 # shellcheck source=tests/live/lib.sh
@@ -41,23 +37,12 @@ check() {
 	"$here/check_paths.py" "$tmp/$1.json" "$tmp/$1" "${args[@]}" || failed+=("$1")
 }
 
-# Wait until a recording has begun: the program says so by its file.
-await_recording() {
-	for _ in $(seq 400); do
-		[ -s "$1" ] && return
-		kill -0 "$2" 2>/dev/null || break
-		sleep 0.05
-	done
-	echo "FAILED: the recording did not start"
-	return 1
-}
-
 # before NAME [-p]: the objects are older than the recording, and the hooks have time to see them
 before() {
 	local name=$1 rc=0 paths_pid record_pid args=()
 	echo "== $name"
 	mkfifo "$tmp/$name.ready"
-	"$PATHS" --wait-start --hold "$HOLD" --out "$tmp/$name.json" "${cases[@]}" >"$tmp/$name.ready" &
+	"$PATHS" --wait-start --recording "$tmp/$name.wpdb" --out "$tmp/$name.json" "${cases[@]}" >"$tmp/$name.ready" &
 	paths_pid=$!
 	pids+=("$paths_pid")
 	read -r _ <"$tmp/$name.ready"
@@ -65,8 +50,7 @@ before() {
 	"$WITTY" record -d 120s -o "$tmp/$name.wpdb" "${args[@]}" &
 	record_pid=$!
 	pids+=("$record_pid")
-	await_recording "$tmp/$name.wpdb" "$record_pid" || rc=1
-	sleep "$SETTLE"
+	await_intervals "$tmp/$name.wpdb" 2 "$record_pid" || rc=1
 	kill -USR1 "$paths_pid"
 	wait "$paths_pid" || rc=1
 	kill -INT "$record_pid" 2>/dev/null || rc=1
@@ -84,7 +68,7 @@ around() {
 	local name=$1
 	shift
 	echo "== $name"
-	if ! "$WITTY" record -o "$tmp/$name.wpdb" "$@" -- "$PATHS" --settle "$SETTLE" --hold "$HOLD" \
+	if ! "$WITTY" record -o "$tmp/$name.wpdb" "$@" -- "$PATHS" --recording "$tmp/$name.wpdb" \
 		--out "$tmp/$name.json" "${cases[@]}"; then
 		echo "FAILED: $name: record"
 		failed+=("$name")

@@ -276,7 +276,7 @@ def consistent(truth):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "truth.json")
-        subprocess.run([sys.argv[1], "--hold", "0", "--out", path], check=True, timeout=90)
+        subprocess.run([sys.argv[1], "--out", path], check=True, timeout=90)
         truth = check_paths.load(path)
         consistent(truth)
         s = Spoiler(folder, truth)

@@ -31,21 +31,10 @@ check() {
 # Start the workload, and return when its connections are open.
 start_waiting() {
 	mkfifo "$tmp/$1.ready"
-	"$TRUTH" --wait-start --hold 1.5 --out "$tmp/$1.json" >"$tmp/$1.ready" &
+	"$TRUTH" --wait-start --recording "$tmp/$1.wpdb" --out "$tmp/$1.json" >"$tmp/$1.ready" &
 	truth_pid=$!
 	pids+=("$truth_pid")
 	read -r _ <"$tmp/$1.ready"
-}
-
-# Wait until a recording has begun: the program says so by its file.
-await_recording() {
-	for _ in $(seq 200); do
-		[ -s "$1" ] && return
-		kill -0 "$2" 2>/dev/null || break
-		sleep 0.05
-	done
-	echo "FAILED: the recording did not start"
-	return 1
 }
 
 # whole NAME [CASE]: one recording around the workload
@@ -53,7 +42,8 @@ whole() {
 	local name=$1
 	shift
 	echo "== $name"
-	if ! "$WITTY" record -o "$tmp/$name.wpdb" -- "$TRUTH" "$@" --out "$tmp/$name.json"; then
+	if ! "$WITTY" record -o "$tmp/$name.wpdb" -- "$TRUTH" "$@" --recording "$tmp/$name.wpdb" \
+		--out "$tmp/$name.json"; then
 		echo "FAILED: $name: record"
 		failed+=("$name")
 		return
@@ -70,8 +60,7 @@ before() {
 	"$WITTY" record -d 60s -o "$tmp/$name.wpdb" "${args[@]}" &
 	record_pid=$!
 	pids+=("$record_pid")
-	await_recording "$tmp/$name.wpdb" "$record_pid" || rc=1
-	sleep 1
+	await_intervals "$tmp/$name.wpdb" 2 "$record_pid" || rc=1
 	kill -USR1 "$truth_pid"
 	wait "$truth_pid" || rc=1
 	kill -INT "$record_pid" 2>/dev/null || rc=1

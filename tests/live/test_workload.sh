@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-"$1" --hold 0 --out "$tmp/t.json"
+"$1" --out "$tmp/t.json"
 /usr/bin/python3 - "$tmp" "$here/check_truth.py" <<'PY'
 import copy
 import json

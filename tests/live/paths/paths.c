@@ -36,11 +36,10 @@ const int ncases = sizeof(cases) / sizeof(cases[0]);
 _Static_assert(sizeof(cases) / sizeof(cases[0]) <= MAX_CASES, "room for each case");
 
 static const char usage[] =
-    "usage: paths [--case NAME]... [--out FILE] [--wait-start] [--settle SEC] [--hold SEC] "
-    "[--list]\n"
+    "usage: paths [--case NAME]... [--out FILE] [--wait-start] [--recording FILE] [--list]\n"
     "Make known traffic, and write what it was as JSON to FILE (default: standard output).\n"
     "--wait-start: open the objects, print \"ready\", go on after SIGUSR1\n"
-    "--settle: open the objects, wait, go on\n";
+    "--recording: what is being made of this; wait for its looks\n";
 
 static void *map_fd(int fd, size_t size)
 {
@@ -86,7 +85,6 @@ static void init_shared(void)
 	ledger_fd = memory_of(sizeof(*ledgers) * ncases);
 	map_shared();
 	shared->scale = 1;
-	shared->hold_s = 0.3;
 	shared->main_pid = getpid();
 	sem_init(&shared->ready, 1, 0);
 	sem_init(&shared->go, 1, 0);
@@ -329,7 +327,7 @@ static void after_exec(char **argv)
 	pipe_exec_continue(&shared->cases[index], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]));
 }
 
-static int play_all(bool wait_start, double settle_s, const char *out)
+static int play_all(bool wait_start, const char *out)
 {
 	sigset_t usr1;
 	int n, sig;
@@ -351,8 +349,9 @@ static int play_all(bool wait_start, double settle_s, const char *out)
 		puts("ready");
 		fflush(stdout);
 		sigwait(&usr1, &sig);
+	} else {
+		await_look();
 	}
-	sleep_us(settle_s * 1e6);
 	for (int i = 0; i < n; i++)
 		sem_post(&shared->go);
 	good = reap_cases() && write_truth(out) == 0;
@@ -365,16 +364,14 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 	    {"case", required_argument, NULL, 'c'},
-	    {"settle", required_argument, NULL, 's'},
 	    {"out", required_argument, NULL, 'o'},
 	    {"wait-start", no_argument, NULL, 'w'},
-	    {"hold", required_argument, NULL, 'h'},
+	    {"recording", required_argument, NULL, 'r'},
 	    {"list", no_argument, NULL, 'l'},
 	    {0},
 	};
 	const char *out = NULL;
 	bool wait_start = false;
-	double settle_s = 0;
 	int opt;
 
 	if (argc == 8 && !strcmp(argv[1], "--after-exec"))
@@ -383,14 +380,12 @@ int main(int argc, char **argv)
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (opt == 'c') {
 			select_case(optarg);
-		} else if (opt == 's' && atof(optarg) >= 0) {
-			settle_s = atof(optarg);
 		} else if (opt == 'o') {
 			out = optarg;
 		} else if (opt == 'w') {
 			wait_start = true;
-		} else if (opt == 'h' && atof(optarg) >= 0) {
-			shared->hold_s = atof(optarg);
+		} else if (opt == 'r' && strlen(optarg) < sizeof(shared->recording)) {
+			strcpy(shared->recording, optarg);
 		} else if (opt == 'l') {
 			for (int i = 0; i < ncases; i++)
 				puts(cases[i].name);
@@ -404,5 +399,5 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
-	return play_all(wait_start, settle_s, out);
+	return play_all(wait_start, out);
 }

@@ -286,7 +286,7 @@ static void handover_reader(struct tcase *c, int role)
 	     HANDOVER_BYTES * 2);
 	if (is_second)
 		return;
-	sleep_us(shared->hold_s * 1e6);
+	await_look();
 	step_post(c, STEP_A);
 	step_post(c, STEP_B);
 }

@@ -290,7 +290,7 @@ static void late_taker(struct tcase *c, int role)
 	gate(c);
 	role_start(c, GIVER, late_giver);
 	reap();
-	sleep_us(shared->hold_s * 1e6);
+	await_look();
 	if (accept_fds(c, GIVER, TAKER, pair[1], fds, 2) != 2) {
 		errno = ENOMSG;
 		die("take two descriptors");

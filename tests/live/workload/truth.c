@@ -87,9 +87,10 @@ const int ncases = sizeof(cases) / sizeof(cases[0]);
 _Static_assert(sizeof(cases) / sizeof(cases[0]) <= MAX_CASES, "room for each case");
 
 static const char usage[] =
-	"usage: truth [--case NAME]... [--scale N] [--out FILE] [--wait-start] [--hold SEC] [--list]\n"
+	"usage: truth [--case NAME]... [--scale N] [--out FILE] [--wait-start] [--recording FILE] [--list]\n"
 	"Make known traffic, and write what it was as JSON to FILE (default: standard output).\n"
-	"--wait-start: open the connections, print \"ready\", go on after SIGUSR1\n";
+	"--wait-start: open the connections, print \"ready\", go on after SIGUSR1\n"
+	"--recording: what is being made of this; wait for its looks\n";
 
 static void map_shared(void)
 {
@@ -107,7 +108,6 @@ static void init_shared(void)
 		die("make the shared counters");
 	map_shared();
 	shared->scale = 1;
-	shared->hold_s = 0.3;
 	shared->main_pid = getpid();
 	sem_init(&shared->ready, 1, 0);
 	sem_init(&shared->go, 1, 0);
@@ -357,7 +357,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{"case", required_argument, NULL, 'c'}, {"scale", required_argument, NULL, 's'},
 		{"out", required_argument, NULL, 'o'},	{"wait-start", no_argument, NULL, 'w'},
-		{"hold", required_argument, NULL, 'h'}, {"list", no_argument, NULL, 'l'},
+		{"recording", required_argument, NULL, 'r'}, {"list", no_argument, NULL, 'l'},
 		{0},
 	};
 	const char *out = NULL;
@@ -378,8 +378,8 @@ int main(int argc, char **argv)
 			out = optarg;
 		} else if (opt == 'w') {
 			wait_start = true;
-		} else if (opt == 'h' && atof(optarg) >= 0) {
-			shared->hold_s = atof(optarg);
+		} else if (opt == 'r' && strlen(optarg) < sizeof(shared->recording)) {
+			strcpy(shared->recording, optarg);
 		} else if (opt == 'l') {
 			list_cases();
 			return 0;

@@ -82,7 +82,7 @@ struct tcase {
 
 struct shared {
 	uint32_t scale;
-	double hold_s;
+	char recording[256]; /**< that is being made of this, empty: none */
 	char dir[64]; /**< for bound paths and files */
 	pid_t main_pid;
 	_Atomic bool failed;
@@ -146,6 +146,11 @@ void gate(struct tcase *c);
 /** Called by a held role at its end; keeps the process and its sockets as long as asked for. */
 void hold(struct tcase *c);
 void reap(void);
+/**
+ * Wait until the recorder has looked at all that is there now: each interval is a transaction of its file, and the
+ * second one from now is about an interval that began later. At once when nothing records.
+ */
+void await_look(void);
 void sem_take(sem_t *s);
 void step_post(struct tcase *c, int step);
 void step_wait(struct tcase *c, int step);

@@ -2,11 +2,13 @@
 #include "truth.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -178,6 +180,45 @@ void gate(struct tcase *c)
 	alarm(PATIENCE_S);
 }
 
+/*
+ * Transactions so far: a counter in the index that SQLite keeps of its write-ahead log (walformat.html). Mapped, as
+ * calls would be in the recording.
+ */
+static const volatile uint32_t *recording_transactions(void)
+{
+	enum { CHANGES_AT = 8, HEAD_BYTES = 48 };
+	static const volatile uint32_t *changes;
+	char path[300], *head;
+	int fd;
+
+	if (changes)
+		return changes;
+	snprintf(path, sizeof(path), "%s-shm", shared->recording);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	head = fd < 0 ? MAP_FAILED : mmap(NULL, HEAD_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	if (head == MAP_FAILED)
+		die("map '%s'", path);
+	close(fd);
+	changes = (const volatile void *)(head + CHANGES_AT);
+	return changes;
+}
+
+void await_look(void)
+{
+	const volatile uint32_t *now;
+	uint32_t before;
+	int tries = 0;
+
+	if (!shared->recording[0])
+		return;
+	now = recording_transactions();
+	for (before = *now; *now - before < 2; sleep_us(20000))
+		if (++tries == PATIENCE_S * 50) {
+			errno = ETIMEDOUT;
+			die("wait for '%s' to be written", shared->recording);
+		}
+}
+
 void hold(struct tcase *c)
 {
 	sem_post(&c->done);
@@ -212,7 +253,7 @@ void case_play(struct tcase *c, void (*after_start)(struct tcase *c))
 		after_start(c);
 	for (int i = 0; i < n; i++)
 		sem_take(&c->done);
-	sleep_us(shared->hold_s * 1e6);
+	await_look();
 	for (int i = 0; i < n; i++)
 		sem_post(&c->release);
 	reap();
