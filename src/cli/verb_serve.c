@@ -1,5 +1,6 @@
 /* witty-profiler serve: observe all the time, and answer by HTTP. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,9 @@
 #include "guard.h"
 #include "instance.h"
 #include "json.h"
+#include "limits_file.h"
+#include "mem.h"
+#include "old_config.h"
 #include "serve.h"
 #include "vec.h"
 #include "verb.h"
@@ -18,12 +22,14 @@ struct serve_args {
 	VEC(const char *) refuse, hosts, targets, subscribe;
 	VEC(char *) made; /* JSON of --otlp */
 	char host[64], lock[4096];
+	const char *limits_path, *preset;
+	struct limits limits;
 };
 
 enum {
 	OPT_TOKEN = 256, OPT_CERT, OPT_KEY, OPT_INSECURE, OPT_ALLOW_HOST, OPT_WINDOW, OPT_KEEP, OPT_KEEP_BYTES,
 	OPT_RATE, OPT_CLIENTS, OPT_THREADS, OPT_TIMEOUT, OPT_STATE, OPT_LOCK, OPT_NO_LOCK, OPT_PORT_FILE,
-	OPT_NO_EBPF, OPT_REFUSE, OPT_NO_REDACT, OPT_HOST, OPT_PORT, OPT_OUTPUT, OPT_TARGET, OPT_SUBSCRIBE, OPT_OTLP, OPT_CA,
+	OPT_NO_EBPF, OPT_REFUSE, OPT_NO_REDACT, OPT_HOST, OPT_PORT, OPT_OUTPUT, OPT_TARGET, OPT_SUBSCRIBE, OPT_OTLP, OPT_CA, OPT_LIMITS, OPT_PRESET, OPT_CONFIG,
 	OPT_NATS_TOKEN, OPT_KEEP_PRIVILEGES
 };
 
@@ -55,6 +61,9 @@ static const struct option options[] = {{"listen", required_argument, NULL, 'l'}
 					{"otlp", required_argument, NULL, OPT_OTLP},
 					{"ca-file", required_argument, NULL, OPT_CA},
 					{"nats-token-file", required_argument, NULL, OPT_NATS_TOKEN},
+					{"limits", required_argument, NULL, OPT_LIMITS},
+					{"preset", required_argument, NULL, OPT_PRESET},
+					{"config", required_argument, NULL, OPT_CONFIG},
 					{"keep-privileges", no_argument, NULL, OPT_KEEP_PRIVILEGES},
 					{"host", required_argument, NULL, OPT_HOST},
 					{"port", required_argument, NULL, OPT_PORT},
@@ -208,6 +217,12 @@ static int parse_option(struct serve_args *a, int opt)
 	case OPT_PORT_FILE:
 		o->port_file = optarg;
 		return 0;
+	case OPT_LIMITS:
+		a->limits_path = optarg;
+		return 0;
+	case OPT_PRESET:
+		a->preset = optarg;
+		return 0;
 	case OPT_OUTPUT:
 		o->output_dir = optarg;
 		return 0;
@@ -266,6 +281,48 @@ static void say_ready(uint16_t port)
 	fprintf(stderr, "listening at port %u\n", port);
 }
 
+/* Texts of a configuration live as long as the program. */
+static int set_by_name(void *ctx, const char *name, const char *value)
+{
+	struct serve_args *a = ctx;
+	char *copy;
+
+	for (const struct option *o = options; o->name; o++) {
+		if (strcmp(o->name, name) || o->val == OPT_CONFIG)
+			continue;
+		copy = mem_strdup(value);
+		vec_push(&a->made, copy);
+		optarg = copy;
+		return parse_option(a, o->val) ? -EINVAL : 0;
+	}
+	return -ENOENT;
+}
+
+static void note(void *ctx, const char *text)
+{
+	(void)ctx;
+	fprintf(stderr, "note: %s\n", text);
+}
+
+static int read_config(struct serve_args *a, const char *path)
+{
+	struct config_sink to = {.set = set_by_name, .note = note, .ctx = a};
+	struct err e;
+
+	return config_read(path, &to, &e) < 0 ? fail(&e) : 0;
+}
+
+/* Words of the older program are answered, not just refused. */
+static int wrong_option(char *const *argv, int at)
+{
+	const char *now = old_flag_now(argv[at]);
+
+	if (!now)
+		return usage_error(&verb_serve, "wrong option '%s'", argv[at]);
+	fprintf(stderr, "error: serve: '%s' is the older program's; now: %s\n", argv[at], now);
+	return EXIT_USAGE;
+}
+
 static int run_serve(int argc, char **argv)
 {
 	struct serve_args a = {.o = {.port = 18090, .interval_ns = 5000000000, .window_ns = 30000000000,
@@ -279,7 +336,9 @@ static int run_serve(int argc, char **argv)
 	a.o.lock_file = a.lock;
 	opterr = 0;
 	while (!rc && (opt = getopt_long(argc, argv, "l:i:p:", options, NULL)) != -1)
-		rc = opt == '?' ? usage_error(&verb_serve, "wrong option '%s'", argv[optind - 1]) : parse_option(&a, opt);
+		rc = opt == '?'		 ? wrong_option(argv, optind - 1)
+		     : opt == OPT_CONFIG ? read_config(&a, optarg)
+					 : parse_option(&a, opt);
 	if (!rc && optind < argc)
 		rc = usage_error(&verb_serve, "too much: '%s'", argv[optind]);
 	rc = rc ?: check_exposure(&a);
@@ -295,7 +354,9 @@ static int run_serve(int argc, char **argv)
 		a.o.collect.npids = a.pids.n;
 		a.o.collect.probe.refuse = a.refuse.v;
 		a.o.collect.probe.nrefuse = a.refuse.n;
-		rc = serve(&a.o, &e) < 0 ? fail(&e) : EXIT_DONE;
+		a.o.limits = &a.limits;
+		rc = limits_load(&a.limits, a.preset, a.limits_path, &e);
+		rc = rc < 0 || serve(&a.o, &e) < 0 ? fail(&e) : EXIT_DONE;
 	}
 	vec_done(&a.pids);
 	vec_done(&a.refuse);
@@ -330,6 +391,7 @@ const struct verb verb_serve = {
 		"      --output-dir DIR    where subscribers may write files (default: nowhere)\n"
 		"      --allow-target URL  where subscribers may send to; may be given several times\n"
 		"      --subscribe JSON    a subscriber from the start, as POST /subscriber takes it\n"
+		"      --limits FILE, --preset NAME  thresholds of analyses, as for bottlenecks\n"
 		"      --otlp URL          send figures there by OTLP, such as http://127.0.0.1:4318/v1/metrics\n"
 		"      --ca-file FILE      authorities for https (default: the system's)\n"
 		"      --nats-token-file FILE  token for brokers\n"
@@ -337,6 +399,7 @@ const struct verb verb_serve = {
 		"      --port-file FILE    write the address there once it is open\n"
 		"      --keep-privileges   do not give up capabilities and system calls, for debugging\n"
 		"      --no-ebpf, --refuse NAME, --no-redact  as for record\n"
+		"      --config FILE       JSON whose members are these options; openEuler's file, too\n"
 		"--host and --port are the older tool's words for --listen. SIGTERM and SIGINT end it.\n",
 	.run = run_serve,
 };

@@ -273,7 +273,7 @@ int analyzer_start(struct analyzer **ret, struct server *s, struct err *e)
 	int rc;
 
 	z->s = s;
-	limits_init(&z->limits);
+	z->limits = *s->o->limits;
 	pthread_mutex_init(&z->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -1,11 +1,16 @@
 /* Answers that come from the analysis of snapshots, events, and recordings. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "analysis.h"
 #include "answers.h"
+#include "compare.h"
 #include "flight.h"
 #include "json.h"
+#include "mem.h"
+#include "render_compare.h"
 #include "server.h"
 
 /* Of the snapshot that is asked for, or of the newest that has been analysed. */
@@ -50,6 +55,70 @@ static void answer_bottlenecks(struct server *s, const struct request *r, struct
 static void answer_findings(struct server *s, const struct request *r, struct reply *a)
 {
 	answer_analysis(s, r, a, RENDER_FINDINGS);
+}
+
+struct both {
+	struct analysis a, b;
+};
+
+/* Two graphs at once: their locks in the order of their numbers. */
+static void write_diff(struct server *s, struct snapshot *from, struct snapshot *to, struct strbuf *b)
+{
+	struct snapshot *first = from->seq < to->seq ? from : to, *second = first == from ? to : from;
+	struct both *k = mem_alloc(sizeof(*k));
+	struct compare_view v = {.a = "from", .b = "to", .limit = 100};
+	struct json_writer w;
+	struct compare c;
+	struct err e;
+
+	pthread_mutex_lock(&first->lock);
+	if (second != first)
+		pthread_mutex_lock(&second->lock);
+	analysis_init(&k->a, &from->g, s->o->limits);
+	analysis_init(&k->b, &to->g, s->o->limits);
+	compare_init(&c, &(struct compared){&k->a.study, &k->a.findings},
+		     &(struct compared){&k->b.study, &k->b.findings});
+	json_writer_init_strbuf(&w, b, 0);
+	json_write_object(&w);
+	json_key_u64(&w, "from", from->seq);
+	json_key_u64(&w, "to", to->seq);
+	json_write_key(&w, "analysis");
+	render_compare_json(&c, &v, &w);
+	json_write_object_end(&w);
+	json_writer_finish(&w, &e);
+	compare_done(&c);
+	analysis_done(&k->b);
+	analysis_done(&k->a);
+	if (second != first)
+		pthread_mutex_unlock(&second->lock);
+	pthread_mutex_unlock(&first->lock);
+	free(k);
+}
+
+/* By number, or by time; without either the newest. */
+static struct snapshot *one_end(struct server *s, const struct request *r, const char *number, const char *time)
+{
+	uint64_t seq = request_count(r, number, 0), at = request_count(r, time, 0);
+
+	return seq ? board_find(s->board, seq) : at ? board_at(s->board, at) : board_newest(s->board);
+}
+
+static void answer_diff(struct server *s, const struct request *r, struct reply *a)
+{
+	struct snapshot *from, *to;
+
+	if (!request_arg(r, "from") && !request_arg(r, "from_at")) {
+		reply_error(a, 400, "parameter 'from' or 'from_at' is needed: a snapshot, or a time");
+		return;
+	}
+	from = one_end(s, r, "from", "from_at");
+	to = one_end(s, r, "to", "to_at");
+	if (from && to)
+		write_diff(s, from, to, &a->body);
+	else
+		reply_error(a, 404, "a snapshot that is asked for is not kept: /api/v1/snapshots lists those that are");
+	snapshot_unref(from);
+	snapshot_unref(to);
 }
 
 static void answer_events(struct server *s, const struct request *r, struct reply *a)
@@ -152,6 +221,14 @@ const struct route route_bottlenecks = {"GET", "/api/v1/bottlenecks", "Findings,
 const struct route route_findings = {"GET", "/api/v1/findings", "What holds the host back, most time lost first",
 				     RIGHT_READ, false, JSON, ANALYSIS_SCHEMA, .params = {P_SNAPSHOT, P_AT},
 				     .answer = answer_findings};
+const struct route route_diff = {
+	"GET", "/api/v1/diff", "What changed between two snapshots", RIGHT_READ, false, JSON,
+	"{\"type\":\"object\",\"required\":[\"from\",\"to\",\"analysis\"]}",
+	.params = {{"from", PARAM_COUNT_OF, .max = INT64_MAX, .doc = "number of a snapshot"},
+		   {"from_at", PARAM_COUNT_OF, .max = INT64_MAX, .doc = "or a time, ns since 1970"},
+		   {"to", PARAM_COUNT_OF, .max = INT64_MAX, .doc = "number of another one (default: the newest)"},
+		   {"to_at", PARAM_COUNT_OF, .max = INT64_MAX, .doc = "or a time"}},
+	.answer = answer_diff};
 const struct route route_events = {
 	"GET", "/api/v1/events", "Stream of events: snapshots, findings that come and go", RIGHT_READ, false,
 	"text/event-stream",

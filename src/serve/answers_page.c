@@ -44,14 +44,12 @@ static void insert_live(struct strbuf *b)
 }
 
 /* People ask for it seldom, so that the analysis is made again rather than kept. */
-static void with_analysis(struct snapshot *snap, void (*write)(struct analysis *k, struct strbuf *b), struct strbuf *b)
+static void with_analysis(const struct limits *l, struct snapshot *snap, void (*write)(struct analysis *k, struct strbuf *b), struct strbuf *b)
 {
 	struct analysis *k = mem_alloc(sizeof(*k));
-	struct limits limits;
 
-	limits_init(&limits);
 	pthread_mutex_lock(&snap->lock);
-	analysis_init(k, &snap->g, &limits);
+	analysis_init(k, &snap->g, l);
 	write(k, b);
 	analysis_done(k);
 	pthread_mutex_unlock(&snap->lock);
@@ -73,8 +71,7 @@ static void write_page(struct analysis *k, struct strbuf *b)
 
 static void make_page(void *ctx, struct snapshot *snap, struct strbuf *b)
 {
-	(void)ctx;
-	with_analysis(snap, write_page, b);
+	with_analysis(ctx, snap, write_page, b);
 }
 
 void answer_page(struct server *s, const struct request *r, struct reply *a)
@@ -89,7 +86,7 @@ void answer_page(struct server *s, const struct request *r, struct reply *a)
 		return;
 	}
 	reply_etag(a, s, snap);
-	reply_text(a, r, snap, RENDER_PAGE, make_page, NULL);
+	reply_text(a, r, snap, RENDER_PAGE, make_page, (void *)(uintptr_t)s->o->limits);
 }
 
 static void write_data(struct analysis *k, struct strbuf *b)
@@ -104,8 +101,7 @@ static void write_data(struct analysis *k, struct strbuf *b)
 
 static void make_data(void *ctx, struct snapshot *snap, struct strbuf *b)
 {
-	(void)ctx;
-	with_analysis(snap, write_data, b);
+	with_analysis(ctx, snap, write_data, b);
 }
 
 static void answer_page_data(struct server *s, const struct request *r, struct reply *a)
@@ -113,7 +109,7 @@ static void answer_page_data(struct server *s, const struct request *r, struct r
 	struct snapshot *snap = asked_snapshot(s, r, a);
 
 	if (snap)
-		reply_text(a, r, snap, RENDER_PAGE_DATA, make_data, NULL);
+		reply_text(a, r, snap, RENDER_PAGE_DATA, make_data, (void *)(uintptr_t)s->o->limits);
 }
 
 const struct route route_page_data = {"GET", "/api/v1/page", "What the page shows, as JSON; may change with the page",

@@ -6,6 +6,7 @@
 
 #include "collect.h"
 #include "err.h"
+#include "limit.h"
 
 /** How a server is run. All texts are borrowed and live as long as serve() runs. */
 struct serve_options {
@@ -32,6 +33,7 @@ struct serve_options {
 	size_t nsubscribe;
 	const char *ca_file;	/**< authorities for what is sent by https; NULL: the system's */
 	const char *nats_token_file; /**< token for brokers; NULL: none */
+	const struct limits *limits; /**< thresholds of analyses */
 	const char *lock_file;	/**< NULL: none is taken */
 	const char *port_file;	/**< the address is written there once it is open; NULL: nowhere */
 	void (*ready)(uint16_t port); /**< called once it answers; may be NULL */
