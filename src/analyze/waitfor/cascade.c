@@ -8,6 +8,7 @@
 #include "hash.h"
 #include "waitfor/cascade.h"
 
+#define PIECES_MOST (2u << 20) /* 32 MiB; then those of one account and way are summed up */
 #define MIX_DEPTH  4   /* threads that are followed where only totals are known */
 #define MIX_WAKERS 4   /* of each, so many that ended most of its waits */
 #define SEEN_LEAST 20u /* an account with less than 1/20 of its time in single waits goes by totals */
@@ -42,10 +43,47 @@ static uint32_t intern_way(struct cascade *c, uint32_t root, unsigned depth, enu
 	return (uint32_t)(c->ways.n - 1);
 }
 
+static int way_order(const void *a, const void *b)
+{
+	const struct wf_piece *x = a, *y = b;
+
+	return x->way < y->way ? -1 : x->way > y->way;
+}
+
+/* By account, of which there are many with few pieces each; then those of one way are summed up. */
+static void merge_pieces(struct cascade *c)
+{
+	struct wf_piece *sorted = mem_alloc((c->pieces.n + 1) * sizeof(*sorted));
+	uint32_t *start = mem_alloc((c->accounts.n + 2) * sizeof(*start));
+	size_t kept = 0;
+
+	vec_for(&c->pieces, p)
+		start[p->account + 2]++;
+	for (size_t i = 2; i < c->accounts.n + 2; i++)
+		start[i] += start[i - 1];
+	vec_for(&c->pieces, p)
+		sorted[start[p->account + 1]++] = *p;
+	for (size_t a = 0; a < c->accounts.n; a++) {
+		struct wf_piece *first = sorted + start[a];
+		size_t n = start[a + 1] - start[a], begin = kept;
+
+		if (n > 1)
+			qsort(first, n, sizeof(*first), way_order);
+		for (size_t i = 0; i < n; i++)
+			if (kept > begin && c->pieces.v[kept - 1].way == first[i].way)
+				c->pieces.v[kept - 1].ns += first[i].ns;
+			else
+				c->pieces.v[kept++] = first[i];
+	}
+	c->pieces.n = kept;
+	free(sorted);
+	free(start);
+}
+
 static void emit(struct cascade *c, uint32_t root, unsigned depth, enum wait_state state, uint32_t object,
 		 uint64_t ns)
 {
-	uint32_t way, at;
+	uint32_t way;
 
 	if (!ns)
 		return;
@@ -54,13 +92,9 @@ static void emit(struct cascade *c, uint32_t root, unsigned depth, enum wait_sta
 		c->ways.v[way].object = object;
 		c->ways.v[way].object_ns = ns;
 	}
-	at = idmap_get(&c->piece_of, c->now, way);
-	if (at == IDMAP_NONE) {
-		at = (uint32_t)c->pieces.n;
-		idmap_put(&c->piece_of, c->now, way, at);
-		vec_push(&c->pieces, ((struct wf_piece){c->now, way, 0}));
-	}
-	c->pieces.v[at].ns += ns;
+	if (c->pieces.n >= PIECES_MOST)
+		merge_pieces(c);
+	vec_push(&c->pieces, ((struct wf_piece){c->now, way, ns}));
 }
 
 /* Waits come by their beginnings, so what was counted before lies before or is the same time. */
@@ -435,6 +469,7 @@ void cascade_run(struct cascade *c, struct wf *x)
 	c->wall = mem_alloc((x->threads.n * STATE_COUNT + 1) * sizeof(*c->wall));
 	follow_spans(c);
 	add_totals(c);
+	merge_pieces(c);
 }
 
 void cascade_done(struct cascade *c)
@@ -444,6 +479,5 @@ void cascade_done(struct cascade *c)
 	vec_done(&c->pieces);
 	idmap_done(&c->way_of);
 	idmap_done(&c->account_of);
-	idmap_done(&c->piece_of);
 	free(c->wall);
 }

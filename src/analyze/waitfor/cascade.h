@@ -42,8 +42,8 @@ struct cascade {
 	struct wf *x;
 	VEC(struct wf_way) ways;
 	VEC(struct wf_account) accounts;
-	VEC(struct wf_piece) pieces;
-	struct idmap way_of, account_of, piece_of;
+	VEC(struct wf_piece) pieces; /**< in the end by account, then way, each pair once */
+	struct idmap way_of, account_of;
 	struct wf_wall *wall; /**< [threads.n * STATE_COUNT] */
 	uint32_t path[WAITFOR_DEPTH];
 	uint32_t now;  /**< account under way */

@@ -16,6 +16,14 @@ struct role_share {
 	uint64_t ns;
 };
 
+/* What is counted of a root while accounts come by, those of one role and one thread after each other. */
+struct tally {
+	uint64_t most;	 /* longest piece so far, for its object */
+	uint32_t waiter; /* the last one that was counted */
+	uint32_t role;	 /* of the last ones, with their time */
+	uint64_t role_ns;
+};
+
 struct folding {
 	struct cascade *c;
 	struct waitfor *w;
@@ -25,10 +33,8 @@ struct folding {
 	struct idmap thread_of; /* part and thread to index in shares */
 	VEC(uint64_t) shares;
 	struct idmap root_of;	/* thread, state and idleness to root */
-	struct idmap waiter_of; /* root and waiter: seen */
-	struct idmap role_of;	/* root and role of waiters to index in role_ns */
 	VEC(struct role_share) role_ns;
-	VEC(uint64_t) root_most; /* [w->roots.n] longest piece so far, for its object */
+	VEC(struct tally) tallies; /* [w->roots.n] */
 };
 
 /* Nobody is late when the root only lets time pass, or when it is outside, where nothing is known of it. */
@@ -141,8 +147,9 @@ static void add_to_root(struct folding *f, const struct wf_account *a, const str
 {
 	struct waitfor *w = f->w;
 	unsigned kind = way->state << 1 | is_idle(a, way);
-	uint32_t at = idmap_get(&f->root_of, way->thread, kind), role = f->c->x->threads.v[a->waiter].role, share;
+	uint32_t at = idmap_get(&f->root_of, way->thread, kind), role = f->c->x->threads.v[a->waiter].role;
 	struct wait_root *r;
+	struct tally *t;
 
 	if (at == IDMAP_NONE) {
 		at = (uint32_t)w->roots.n;
@@ -154,29 +161,29 @@ static void add_to_root(struct folding *f, const struct wf_account *a, const str
 		r->object = NODE_NONE;
 		if (!r->idle)
 			r->wall_ns = f->c->wall[(size_t)way->thread * STATE_COUNT + way->state].ns;
-		vec_push(&f->root_most, 0);
+		vec_push(&f->tallies, ((struct tally){.waiter = NODE_NONE, .role = role}));
 	}
 	r = &w->roots.v[at];
+	t = &f->tallies.v[at];
 	if (way->thread == a->waiter)
 		r->own_ns += ns;
 	else
 		r->waited_ns += ns;
 	r->held |= a->held;
-	if (ns > f->root_most.v[at]) {
-		f->root_most.v[at] = ns;
+	if (ns > t->most) {
+		t->most = ns;
 		r->object = way->object;
 	}
-	if (way->thread != a->waiter && idmap_get(&f->waiter_of, at, a->waiter) == IDMAP_NONE) {
-		idmap_put(&f->waiter_of, at, a->waiter, 0);
+	if (way->thread != a->waiter && t->waiter != a->waiter) {
+		t->waiter = a->waiter;
 		r->waiters++;
 	}
-	share = idmap_get(&f->role_of, at, role);
-	if (share == IDMAP_NONE) {
-		share = (uint32_t)f->role_ns.n;
-		idmap_put(&f->role_of, at, role, share);
-		vec_push(&f->role_ns, ((struct role_share){at, role, 0}));
+	if (t->role != role) {
+		vec_push(&f->role_ns, ((struct role_share){at, t->role, t->role_ns}));
+		t->role = role;
+		t->role_ns = 0;
 	}
-	f->role_ns.v[share].ns += ns;
+	t->role_ns += ns;
 }
 
 /* The pieces of an account are scaled so that they sum up to its total: what is left goes to the largest. */
@@ -209,13 +216,41 @@ static void fold_account(struct folding *f, const struct wf_piece *p, size_t n, 
 	}
 }
 
-static int piece_order(const void *a, const void *b)
+static int account_order(const void *a, const void *b, void *ctx)
 {
-	const struct wf_piece *x = a, *y = b;
+	const struct cascade *c = ctx;
+	const struct wf_account *x = &c->accounts.v[*(const uint32_t *)a], *y = &c->accounts.v[*(const uint32_t *)b];
+	uint32_t p = c->x->threads.v[x->waiter].role, q = c->x->threads.v[y->waiter].role;
 
-	if (x->account != y->account)
-		return x->account < y->account ? -1 : 1;
-	return x->way < y->way ? -1 : x->way > y->way;
+	if (p != q)
+		return p < q ? -1 : 1;
+	if (x->waiter != y->waiter)
+		return x->waiter < y->waiter ? -1 : 1;
+	return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
+}
+
+/* Accounts of one role, and in it of one thread, after each other. */
+static void fold_accounts(struct folding *f)
+{
+	struct cascade *c = f->c;
+	uint32_t *order = mem_alloc((c->accounts.n + 1) * sizeof(*order));
+	uint32_t *first = mem_alloc((c->accounts.n + 2) * sizeof(*first));
+
+	vec_for(&c->pieces, p)
+		first[p->account + 1]++;
+	for (uint32_t i = 0; i < c->accounts.n; i++) {
+		first[i + 1] += first[i];
+		order[i] = i;
+	}
+	if (c->accounts.n)
+		qsort_r(order, c->accounts.n, sizeof(*order), account_order, c);
+	for (uint32_t i = 0; i < c->accounts.n; i++)
+		fold_account(f, c->pieces.v + first[order[i]], first[order[i] + 1] - first[order[i]],
+			     &c->accounts.v[order[i]]);
+	for (uint32_t i = 0; i < f->tallies.n; i++)
+		vec_push(&f->role_ns, ((struct role_share){i, f->tallies.v[i].role, f->tallies.v[i].role_ns}));
+	free(order);
+	free(first);
 }
 
 static int longest(uint64_t a, uint64_t b)
@@ -313,23 +348,15 @@ void wf_add_chains(struct wf *x)
 	cascade_run(c, x);
 	f.chain_of = mem_alloc((x->w->roles.n + 1) * sizeof(*f.chain_of));
 	memset(f.chain_of, 0xff, (x->w->roles.n + 1) * sizeof(*f.chain_of));
-	if (c->pieces.n)
-		qsort(c->pieces.v, c->pieces.n, sizeof(*c->pieces.v), piece_order);
-	for (size_t i = 0, end; i < c->pieces.n; i = end) {
-		for (end = i + 1; end < c->pieces.n && c->pieces.v[end].account == c->pieces.v[i].account; end++)
-			;
-		fold_account(&f, &c->pieces.v[i], end - i, &c->accounts.v[c->pieces.v[i].account]);
-	}
+	fold_accounts(&f);
 	finish_chains(&f);
 	finish_roots(&f);
 	free(f.chain_of);
 	vec_done(&f.parts);
 	vec_done(&f.shares);
 	vec_done(&f.role_ns);
-	vec_done(&f.root_most);
+	vec_done(&f.tallies);
 	idmap_done(&f.part_of);
 	idmap_done(&f.thread_of);
 	idmap_done(&f.root_of);
-	idmap_done(&f.waiter_of);
-	idmap_done(&f.role_of);
 }
