@@ -427,6 +427,9 @@ static __noinline int state_in(struct sched_state *s, struct cpu_slot *slot, u64
 	 * the switch-out. One that was not seen at all is taken to be now.
 	 */
 	since = s->waiting_since ?: (s->early ? s->out_ns : 0);
+	/* Woken on another CPU since switch_in() looked: it has waited for nothing yet. */
+	if (since == WOKEN)
+		since = now;
 	if (since)
 		s->t.runq_ns += elapsed(since, now);
 	if (s->out_ns)
