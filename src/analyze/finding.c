@@ -172,6 +172,15 @@ static bool is_about(const struct graph *g, const struct finding *fi, uint32_t t
 	return fi->subjects.n && fi->subjects.v[0] == thread;
 }
 
+/* That somebody waits for a thread says less than that it waits for a disk. */
+static bool reason_names(const struct finding *wait, const struct finding *reason)
+{
+	bool plain = !strcmp(wait->rule, "slow-producer") || !strcmp(wait->rule, "back-pressure") ||
+		     !strcmp(wait->rule, "serial-thread");
+
+	return plain && !strcmp(reason->family, "disk") && reason->severity + 1 >= wait->severity;
+}
+
 /*
  * Others wait for a thread, and another finding says what holds that thread up (no CPU, a disk,
  * page faults): one finding, named by the wait, with the reason in it.
@@ -197,10 +206,39 @@ static void join_reasons(struct findings *f, const struct graph *g)
 				continue;
 			into = other;
 		}
-		if (into)
-			join(into, fi);
-		else
+		if (!into) {
 			f->v.v[kept++] = *fi;
+			continue;
+		}
+		if (reason_names(into, fi))
+			swap(into, fi);
+		join(into, fi);
+	}
+	f->v.n = kept;
+}
+
+/* Too few CPUs for all is one finding, not one for each process that had too little. */
+static void join_shortage(struct findings *f)
+{
+	struct finding *all = NULL;
+	size_t kept = 0;
+
+	vec_for(&f->v, fi)
+		if (!strcmp(fi->rule, "cpu-oversubscribed"))
+			all = fi;
+	if (!all)
+		return;
+	for (size_t i = 0; i < f->v.n; i++) {
+		struct finding *fi = &f->v.v[i];
+
+		if (!strcmp(fi->rule, "cpu-wait")) {
+			join(all, fi);
+			continue;
+		}
+		/* Things move to the front: the one that all others join, too. */
+		if (fi == all)
+			all = &f->v.v[kept];
+		f->v.v[kept++] = *fi;
 	}
 	f->v.n = kept;
 }
@@ -225,6 +263,7 @@ void findings_init(struct findings *f, const struct study *s)
 	sort_findings(f);
 	join_equal_roots(f);
 	join_reasons(f, s->g);
+	join_shortage(f);
 	sort_findings(f);
 	vec_for(&f->v, fi)
 		f->counts[fi->severity]++;

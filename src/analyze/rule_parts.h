@@ -59,6 +59,17 @@ const struct hot_thread *fact_thread(const struct facts *x, const struct process
 				     uint32_t i);
 /** CPUs idle for at least @p pct of the window; -1: not known. @p ret may be NULL */
 int facts_idle_cpus(const struct facts *x, double pct, struct idrange *ret);
+/** Who had the CPU while a thread was runnable without one, as far as the recording tells. */
+enum neighbour {
+	NEIGHBOUR_OTHER,   /**< threads of a process that plays another part */
+	NEIGHBOUR_EQUAL,   /**< threads of its own process or of equals of its job */
+	NEIGHBOUR_UNKNOWN, /**< nobody that was recorded */
+};
+
+/** @param ret_other the other party's thread that ran longest; may be NULL */
+enum neighbour fact_neighbour(const struct facts *x, const struct hot_thread *th,
+			      const struct hot_rival **ret_other);
+
 /** Share of the window in percent; 0 when that is not known. */
 double facts_pct(const struct facts *x, double ns);
 /** Whether the observation lists this source as working ("probe block"), reduced or not. */

@@ -225,3 +225,40 @@ const char *facts_source_reason(const struct facts *x, const char *source)
 			return s->reason;
 	return NULL;
 }
+
+/* One that plays the same part: a rank of the same group, another worker of the same parent. */
+static bool is_equal(const struct facts *x, const struct process_fact *a,
+		     const struct process_fact *b)
+{
+	const struct node *m = x->g->nodes.v[a->node], *n = x->g->nodes.v[b->node];
+
+	if (a == b)
+		return true;
+	return a->parent != NODE_NONE && a->parent == b->parent && HAS(process, m, name) &&
+	       HAS(process, n, name) && GET(process, m, name) == GET(process, n, name);
+}
+
+enum neighbour fact_neighbour(const struct facts *x, const struct hot_thread *th,
+			      const struct hot_rival **ret_other)
+{
+	const struct process_fact *p = fact_process(x, th->node);
+	const struct hot_rival *other = NULL;
+	uint64_t others = 0, equals = 0;
+
+	vec_for(&th->rivals, v) {
+		const struct process_fact *o = fact_process(x, v->node);
+
+		if (p && o && is_equal(x, p, o)) {
+			equals += v->run_ns;
+			continue;
+		}
+		if (!other)
+			other = v;
+		others += v->run_ns;
+	}
+	if (ret_other)
+		*ret_other = other;
+	if (others * 2 >= th->runq_ns)
+		return NEIGHBOUR_OTHER;
+	return equals * 2 >= th->runq_ns ? NEIGHBOUR_EQUAL : NEIGHBOUR_UNKNOWN;
+}

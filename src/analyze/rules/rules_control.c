@@ -60,6 +60,65 @@ static void check_busy(struct rule_run *r)
 		rule_unknown(r, "CPU time of threads over the window", HOW_WAITS);
 }
 
+/* --- more than the host has --- */
+
+/* A finding with another reason than that there are too few CPUs for all: about it, its process or
+ * its group. */
+static bool is_explained(const struct rule_run *r, uint32_t thread)
+{
+	const struct process_fact *p = fact_process(r->x, thread);
+
+	vec_for(&r->f->v, fi) {
+		if (fi->severity < SEVERITY_WARNING || !strcmp(fi->rule, "cpu-wait"))
+			continue;
+		if (fi->root == thread ||
+		    (p &&
+		     (fi->root == p->node || (fi->root != NODE_NONE && fi->root == p->container))))
+			return true;
+		vec_for(&fi->subjects, s)
+			if (*s == thread || (p && *s == p->node))
+				return true;
+	}
+	return false;
+}
+
+static void check_demand(struct rule_run *r)
+{
+	double demand, runq = 0, run = 0, told = 0;
+	struct finding *fi;
+
+	if (!rule_has_run_queues(r))
+		return;
+	demand = r->x->hot->demand_pct;
+	if (!hot_has(demand))
+		return rule_unknown(r, "the number of CPUs", "record with this program");
+	rule_clear(r, "%.0f %% of all CPUs wanted", demand);
+	vec_for(&r->x->hot->threads, th) {
+		runq += (double)th->runq_ns;
+		run += (double)th->run_ns;
+	}
+	vec_for(&r->x->hot->threads, th)
+		told += is_explained(r, th->node) ? (double)th->runq_ns : 0;
+	/* What is short of CPU for a reason of its own has a finding already. */
+	if (demand <= rule_limit(r, LIMIT_cpu_demand) || told * 2 > runq ||
+	    rule_grade(r, runq * 100 / (run + runq)) == SEVERITY_INFO)
+		return;
+	fi = rule_fire(r, rule_grade(r, runq * 100 / (run + runq)), 80, r->x->host);
+	for (size_t i = 0; i < r->x->hot->threads.n && fi->subjects.n < 5; i++)
+		if (facts_pct(r->x, (double)r->x->hot->threads.v[i].runq_ns) > 5)
+			finding_subject(fi, r->x->hot->threads.v[i].node);
+	finding_lost(fi, runq, "run-queue time of all threads");
+	finding_value(r, fi, r->x->host, "CPU time wanted, of all CPUs", demand, PERCENT,
+		      LIMIT_cpu_demand);
+	fi->title =
+	    rule_text(r, "The host's threads want %.0f %% of its %u CPUs", demand, r->x->n_cpus);
+	fi->why = rule_text(r, "They ran for %s and stood runnable for %s.", rule_ns(r, run),
+			    rule_ns(r, runq));
+	finding_advice(fi, "Run less at once, or on more CPUs; keep latency-critical processes on "
+			   "CPUs of their own.");
+	fi->expectation = "Work done stays the same; what is left gets its CPU sooner.";
+}
+
 /* --- what the topology found --- */
 
 static void from_topology(struct rule_run *r, const char *missing, bool known)
@@ -103,6 +162,15 @@ static void check_declared(struct rule_run *r)
 }
 
 const struct rule rules_control[] = {
+    {.id = "cpu-oversubscribed",
+     .layer = LAYER_COMPUTE,
+     .title = "The host's threads want more CPUs than it has",
+     .fires = "running and runnable time of all threads is more than `cpu.demand` of all CPUs.",
+     .graded = "share of time lost: run-queue time of the wanted CPU time.",
+     .needs = "thread.run_ns and runq_ns (probe sched), number of CPUs.",
+     .advice = "run less at once, or on more CPUs.",
+     RULE_LIMITS(LIMIT_cpu_demand),
+     .check = check_demand},
     {.id = "uneven-work",
      .layer = LAYER_CONTROL,
      .title = "One rank does more work than the others",

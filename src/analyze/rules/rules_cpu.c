@@ -244,23 +244,12 @@ static void check_too_many_threads(struct rule_run *r)
 			   looked == 1 ? "" : "es");
 }
 
-/* One that plays the same part: a rank of the same group, another worker of the same parent. */
-static bool is_equal(const struct facts *x, const struct process_fact *a,
-		     const struct process_fact *b)
-{
-	const struct node *m = x->g->nodes.v[a->node], *n = x->g->nodes.v[b->node];
-
-	if (a == b)
-		return true;
-	return a->parent != NODE_NONE && a->parent == b->parent && HAS(process, m, name) &&
-	       HAS(process, n, name) && GET(process, m, name) == GET(process, n, name);
-}
-
 /* What has no CPU in one process, and who has it instead. */
 struct starved {
 	const struct hot_thread *worst;
 	const struct hot_rival *rival; /* of a process that plays another part */
-	double lost, ran, rivals_ns, equals_ns;
+	enum neighbour neighbour;
+	double lost, ran;
 	size_t n;
 };
 
@@ -284,17 +273,7 @@ static void find_starved(const struct rule_run *r, const struct process_fact *p,
 	}
 	if (!s->worst)
 		return;
-	vec_for(&s->worst->rivals, v) {
-		const struct process_fact *o = fact_process(r->x, v->node);
-
-		if (o && is_equal(r->x, p, o)) {
-			s->equals_ns += (double)v->run_ns;
-			continue;
-		}
-		if (!s->rival)
-			s->rival = v;
-		s->rivals_ns += (double)v->run_ns;
-	}
+	s->neighbour = fact_neighbour(r->x, s->worst, &s->rival);
 }
 
 /*
@@ -305,16 +284,16 @@ static enum severity starved_grade(struct rule_run *r, const struct starved *s)
 {
 	enum severity grade = rule_grade(r, facts_pct(r->x, s->lost) / (double)s->n);
 
-	if (s->rivals_ns * 2 >= (double)s->worst->runq_ns)
-		return grade;
-	if (s->equals_ns * 2 >= (double)s->worst->runq_ns)
+	if (s->neighbour == NEIGHBOUR_EQUAL)
 		return grade > SEVERITY_NOTICE ? SEVERITY_NOTICE : grade;
-	return grade > SEVERITY_NOTICE ? grade - 1 : grade;
+	if (s->neighbour == NEIGHBOUR_UNKNOWN)
+		return grade > SEVERITY_NOTICE ? grade - 1 : grade;
+	return grade;
 }
 
 static void starved_fired(struct rule_run *r, const struct process_fact *p, const struct starved *s)
 {
-	bool known = s->rival && s->rivals_ns * 2 >= (double)s->worst->runq_ns;
+	bool known = s->neighbour == NEIGHBOUR_OTHER;
 	double pct = facts_pct(r->x, (double)s->worst->runq_ns);
 	struct finding *fi = rule_fire(r, starved_grade(r, s), known ? 85 : 60, p->node);
 	const struct process_fact *o = known ? fact_process(r->x, s->rival->node) : NULL;
@@ -341,7 +320,7 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 		    fi, rule_text(
 			    r, "Give it CPUs that %s does not use, or lower the other's priority.",
 			    rule_name(r, s->rival->node)));
-	} else if (s->equals_ns * 2 >= (double)s->worst->runq_ns) {
+	} else if (s->neighbour == NEIGHBOUR_EQUAL) {
 		fi->why = rule_text(r, "%sOn its CPUs ran threads of the same job.", fi->why);
 		finding_advice(fi, "Run fewer of them at once, or give the job more CPUs.");
 	} else {
@@ -375,43 +354,6 @@ static void check_cpu_wait(struct rule_run *r)
 			starved_fired(r, p, &s);
 	}
 	rule_clear(r, "run-queue time of the threads of %zu processes", all);
-}
-
-static void check_demand(struct rule_run *r)
-{
-	double demand, runq = 0, run = 0, told = 0;
-	struct finding *fi;
-
-	if (!rule_has_run_queues(r))
-		return;
-	demand = r->x->hot->demand_pct;
-	if (!hot_has(demand))
-		return rule_unknown(r, "the number of CPUs", "record with this program");
-	rule_clear(r, "%.0f %% of all CPUs wanted", demand);
-	vec_for(&r->x->hot->threads, th) {
-		runq += (double)th->runq_ns;
-		run += (double)th->run_ns;
-	}
-	vec_for(&r->x->processes, p)
-		told += p->claimed ? (double)p->runq_ns : 0;
-	/* One process that wants too much has a finding of its own. */
-	if (demand <= rule_limit(r, LIMIT_cpu_demand) || told * 2 > runq ||
-	    rule_grade(r, runq * 100 / (run + runq)) == SEVERITY_INFO)
-		return;
-	fi = rule_fire(r, rule_grade(r, runq * 100 / (run + runq)), 80, r->x->host);
-	for (size_t i = 0; i < r->x->hot->threads.n && fi->subjects.n < 5; i++)
-		if (facts_pct(r->x, (double)r->x->hot->threads.v[i].runq_ns) > 5)
-			finding_subject(fi, r->x->hot->threads.v[i].node);
-	finding_lost(fi, runq, "run-queue time of all threads");
-	finding_value(r, fi, r->x->host, "CPU time wanted, of all CPUs", demand, PERCENT,
-		      LIMIT_cpu_demand);
-	fi->title =
-	    rule_text(r, "The host's threads want %.0f %% of its %u CPUs", demand, r->x->n_cpus);
-	fi->why = rule_text(r, "They ran for %s and stood runnable for %s.", rule_ns(r, run),
-			    rule_ns(r, runq));
-	finding_advice(fi, "Run less at once, or on more CPUs; keep latency-critical processes on "
-			   "CPUs of their own.");
-	fi->expectation = "Work done stays the same; what is left gets its CPU sooner.";
 }
 
 const struct rule rules_cpu[] = {
@@ -453,13 +395,4 @@ const struct rule rules_cpu[] = {
      RULE_LIMITS(LIMIT_hot_runq),
      .family = "cpu",
      .check = check_cpu_wait},
-    {.id = "cpu-oversubscribed",
-     .layer = LAYER_COMPUTE,
-     .title = "The host's threads want more CPUs than it has",
-     .fires = "running and runnable time of all threads is more than `cpu.demand` of all CPUs.",
-     .graded = "share of time lost: run-queue time of the wanted CPU time.",
-     .needs = "thread.run_ns and runq_ns (probe sched), number of CPUs.",
-     .advice = "run less at once, or on more CPUs.",
-     RULE_LIMITS(LIMIT_cpu_demand),
-     .check = check_demand},
     {0}};

@@ -38,6 +38,37 @@ static double mean_share(const struct facts *x, double ns, size_t threads)
 	return threads ? facts_pct(x, ns) / (double)threads : 0;
 }
 
+static uint32_t actor_of(const struct facts *x, uint32_t thread)
+{
+	uint32_t process = process_of(x, thread);
+
+	return x->s->t && process != NODE_NONE ? x->s->t->actor_of[process] : TOPO_NONE;
+}
+
+/*
+ * A server that waits for its client's next request is not late, whatever the client does
+ * meanwhile: who asks is whose time counts.
+ */
+static bool is_asked_by(const struct facts *x, uint32_t waiter, uint32_t root)
+{
+	uint32_t a = actor_of(x, waiter), b = root == NODE_NONE ? TOPO_NONE : actor_of(x, root);
+
+	return a != TOPO_NONE && b != TOPO_NONE && a != b && topo_who_asks(x->s->t, b, a) > 0;
+}
+
+/* The root itself lacks a CPU, and who has it is not in the recording: as with cpu-wait, one level
+ * less. */
+static enum severity known_grade(const struct rule_run *r, enum severity grade, uint32_t root)
+{
+	const struct hot_thread *th =
+	    root == NODE_NONE || !r->x->hot ? NULL : hot_of(r->x->hot, root);
+
+	if (!th || th->runq_ns <= 2 * th->run_ns || grade <= SEVERITY_NOTICE ||
+	    fact_neighbour(r->x, th, NULL) != NEIGHBOUR_UNKNOWN)
+		return grade;
+	return grade - 1;
+}
+
 /* --- patterns --- */
 
 struct pattern_text {
@@ -113,18 +144,27 @@ static const struct pattern_text *text_of(enum wait_pattern_kind kind)
 static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 {
 	const struct pattern_text *text = text_of(p->kind);
-	double share = mean_share(r->x, (double)p->ns, p->threads.n);
 	uint32_t root = p->root != NODE_NONE ? p->root
 			: p->threads.n       ? process_of(r->x, p->threads.v[0])
 					     : NODE_NONE;
+	size_t late = 0;
 	struct finding *fi;
+	double share, ns;
 
+	vec_for(&p->threads, th)
+		late += !is_asked_by(r->x, *th, p->root);
+	if (!late)
+		return;
+	ns = (double)p->ns * (double)late / (double)p->threads.n;
+	share = mean_share(r->x, ns, late);
 	if (rule_grade(r, share) == SEVERITY_INFO)
 		return;
-	fi = rule_fire(r, rule_grade(r, share), p->confidence_pct, root);
+	fi = rule_fire(r, known_grade(r, rule_grade(r, share), p->root), p->confidence_pct, root);
 	fi->chains = p->root != NODE_NONE;
-	add_threads(fi, p->threads.v, p->threads.n);
-	finding_lost(fi, (double)p->ns, text->basis);
+	for (size_t i = 0; i < p->threads.n && fi->subjects.n < 32; i++)
+		if (!is_asked_by(r->x, p->threads.v[i], p->root))
+			finding_subject(fi, p->threads.v[i]);
+	finding_lost(fi, ns, text->basis);
 	finding_value(r, fi, NODE_NONE, "share of the window that each waited", share, PERCENT,
 		      LIMIT_finding_notice);
 	finding_value(r, fi, NODE_NONE, text->value, (double)p->events, COUNT, LIMIT_COUNT);
@@ -295,6 +335,15 @@ static void check_hang(struct rule_run *r)
 
 /* --- a thread on a CPU that others wait for --- */
 
+static bool all_asked_by(const struct rule_run *r, const struct wait_root *root)
+{
+	vec_for(&root->roles, role)
+		vec_for(&r->x->s->w->roles.v[*role].threads, th)
+			if (!is_asked_by(r->x, *th, root->thread))
+				return false;
+	return root->roles.n != 0;
+}
+
 static void serial_fired(struct rule_run *r, const struct wait_root *root)
 {
 	const struct hot_thread *th = r->x->hot ? hot_of(r->x->hot, root->thread) : NULL;
@@ -306,7 +355,7 @@ static void serial_fired(struct rule_run *r, const struct wait_root *root)
 	 */
 	if (root->wall_ns)
 		share = fmin(share, facts_pct(r->x, (double)root->wall_ns));
-	if (rule_grade(r, share) == SEVERITY_INFO || !(cpu >= share / 2))
+	if (rule_grade(r, share) == SEVERITY_INFO || !(cpu >= share / 2) || all_asked_by(r, root))
 		return;
 	fi = rule_fire(r, rule_grade(r, share), 80, root->thread);
 	vec_for(&root->roles, role) {
