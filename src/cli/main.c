@@ -14,10 +14,6 @@
 
 /* In the order of the help, one a line. */
 /* clang-format off */
-/* In the order of the help, one a line. */
-/* clang-format off */
-/* In the order of the help, one a line. */
-/* clang-format off */
 static const struct verb *const verbs[] = {
 	&verb_record,
 	&verb_top,
@@ -33,6 +29,7 @@ static const struct verb *const verbs[] = {
 	&verb_schema,
 	&verb_serve,
 	&verb_mcp,
+	&verb_merge,
 };
 /* clang-format on */
 #define NVERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -96,6 +93,13 @@ int parse_number(const char *s, uint64_t *ret)
 		return -ERANGE;
 	*ret = v;
 	return 0;
+}
+
+bool is_host_name(const char *s)
+{
+	size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-");
+
+	return n && n <= 64 && !s[n];
 }
 
 static int write_all(int fd, const struct strbuf *b)

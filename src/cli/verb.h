@@ -24,6 +24,7 @@ extern const struct verb verb_convert;
 extern const struct verb verb_doctor;
 extern const struct verb verb_capture;
 extern const struct verb verb_schema;
+extern const struct verb verb_merge;
 extern const struct verb verb_topology;
 extern const struct verb verb_top;
 extern const struct verb verb_hotspots;
@@ -41,6 +42,16 @@ __attribute__((format(printf, 2, 3))) int usage_error(const struct verb *v, cons
 int parse_duration(const char *s, uint64_t *ret_ns);
 /** Whole decimal number. @return 0, -EINVAL or -ERANGE */
 int parse_number(const char *s, uint64_t *ret);
+
+/** Whether @p s can be the name of a host in a merged graph: it becomes part of ids. */
+bool is_host_name(const char *s);
+
+struct graph;
+
+/** Whether the suffix of @p path is one of those that write_graph() knows: .wpdb, .json, .txt. */
+bool can_write_graph(const char *path);
+/** Write a graph into a file of that format. */
+int write_graph(struct graph *g, const char *path, bool force, struct err *e);
 
 /** Write a whole result to standard output or, if not NULL, to the file @p path. */
 int write_output(const char *path, bool force, const struct strbuf *b, struct err *e);

@@ -112,6 +112,22 @@ static int export(const struct convert_args *a, const struct export_format *f, s
 	return rc;
 }
 
+bool can_write_graph(const char *path)
+{
+	const char *to = suffix(path);
+
+	return !strcmp(to, ".wpdb") || !strcmp(to, ".json") || !strcmp(to, ".txt");
+}
+
+int write_graph(struct graph *g, const char *path, bool force, struct err *e)
+{
+	const char *to = suffix(path);
+
+	return !strcmp(to, ".wpdb")  ? to_recording(g, path, force, e)
+	       : !strcmp(to, ".txt") ? to_text(g, path, force, e)
+				     : to_json(g, path, force, false, e);
+}
+
 static int write_as(const struct convert_args *a, const char *to, struct graph *g, const struct timeline *time,
 		    struct err *e)
 {

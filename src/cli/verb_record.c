@@ -19,7 +19,7 @@ struct record_args {
 	char default_name[64];
 };
 
-enum { OPT_FORCE = 256, OPT_NO_EBPF, OPT_REQUIRE, OPT_REFUSE, OPT_NO_REDACT, OPT_NUMA_EXACT };
+enum { OPT_FORCE = 256, OPT_NO_EBPF, OPT_REQUIRE, OPT_REFUSE, OPT_NO_REDACT, OPT_NUMA_EXACT, OPT_HOST_ID, OPT_NETNS };
 
 static const struct option options[] = {{"duration", required_argument, NULL, 'd'},
 					{"output", required_argument, NULL, 'o'},
@@ -31,6 +31,8 @@ static const struct option options[] = {{"duration", required_argument, NULL, 'd
 					{"refuse", required_argument, NULL, OPT_REFUSE},
 					{"no-redact", no_argument, NULL, OPT_NO_REDACT},
 					{"numa-exact", no_argument, NULL, OPT_NUMA_EXACT},
+					{"host-id", required_argument, NULL, OPT_HOST_ID},
+					{"netns", required_argument, NULL, OPT_NETNS},
 					{0}};
 
 static int parse_option(struct record_args *a, int opt)
@@ -67,6 +69,16 @@ static int parse_option(struct record_args *a, int opt)
 		return 0;
 	case OPT_REFUSE:
 		vec_push(&a->refuse, optarg);
+		return 0;
+	case OPT_HOST_ID:
+		if (!is_host_name(optarg))
+			return usage_error(&verb_record, "'%s' is no name of a host: letters, digits, . _ - : only, at most 64", optarg);
+		a->o.collect.host_id = optarg;
+		return 0;
+	case OPT_NETNS:
+		if (parse_number(optarg, &v) || !v || v > UINT32_MAX)
+			return usage_error(&verb_record, "'%s' is no process id", optarg);
+		a->o.collect.netns_pid = (uint32_t)v;
 		return 0;
 	case OPT_NUMA_EXACT:
 		a->o.collect.numa_exact = true;
@@ -148,6 +160,8 @@ const struct verb verb_record = {
 		"      --require ebpf    fail when a BPF probe cannot be loaded\n"
 		"      --refuse NAME     do not use this probe, hook or rung (sched, sock.tp_btf, iter, ...)\n"
 		"      --no-redact       keep secrets in command lines\n"
+		"      --host-id NAME    what this host is called among others (for containers and copies of hosts)\n"
+		"      --netns PID       only sockets of that process's network namespace: others are other hosts\n"
 		"      --numa-exact      look at every page of memory, by numa_maps, whatever it costs\n"
 		"A command still running after TIME is ended (SIGTERM). SIGINT ends the recording and keeps it.\n",
 	.run = run,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "collect_machine.h"
 #include "collect_nic.h"
 #include "collect_rdma.h"
+#include "connections.h"
 #include "flows.h"
 #include "ipc_probe.h"
 #include "proc_probe.h"
@@ -87,6 +89,21 @@ static int without(struct collect *c, const struct probe_source *p, struct err *
 	return 0;
 }
 
+/* The network namespace of the process that stands for it. */
+static int find_netns(struct collect *c, struct err *e)
+{
+	char path[64];
+	struct stat st;
+
+	if (!c->o.netns_pid)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%u/ns/net", c->o.netns_pid);
+	if (stat(path, &st) < 0)
+		return err_set(e, -errno, "look at '%s'", path);
+	c->netns = (uint32_t)st.st_ino;
+	return 0;
+}
+
 static int open_probes(struct collect *c, struct err *e)
 {
 	int rc = 0;
@@ -137,6 +154,7 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	c->flows = flows_new();
 	c->waits = waits_new();
 	c->channels = channels_new();
+	c->connections = connections_new();
 	c->exchange = exchange_new(&c->procs);
 	c->shm = shm_new();
 	c->sweep_above = SWEEP_ABOVE;
@@ -146,6 +164,7 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 		c->procs.learn = collect_procs_learn;
 		c->procs.learn_ctx = c;
 	}
+	rc = rc ?: find_netns(c, e);
 	for (size_t i = 0; !rc && i < o->npids; i++) {
 		if (procs_live(&c->procs, o->pids[i]) == IDMAP_NONE)
 			rc = err_msg(e, -ESRCH, "no process %u", o->pids[i]);
@@ -344,6 +363,7 @@ void collect_describe(struct collect *c, struct graph *g)
 	collect_counters_describe(c->counters, g);
 	collect_devices_describe(c, g);
 	collect_rdma_describe(c, g);
+	connections_describe(c, g);
 	graph_add_loss(g, "collector proc", "unreadable", c->unreadable);
 	graph_add_loss(g, "collector proc", "memory_map_locked", c->reader.stuck);
 	cpu_ns = own_cpu_ns();
@@ -369,6 +389,7 @@ void collect_close(struct collect *c)
 	flows_free(c->flows);
 	waits_free(c->waits);
 	channels_free(c->channels);
+	connections_free(c->connections);
 	exchange_free(c->exchange);
 	shm_free(c->shm);
 	placements_free(c->placements);

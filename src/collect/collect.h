@@ -13,6 +13,8 @@ struct collect_options {
 	bool no_redact;
 	bool no_ebpf;	   /**< /proc only */
 	bool require_ebpf; /**< a probe that does not open is an error */
+	const char *host_id; /**< what this host is called among others; NULL: not said */
+	uint32_t netns_pid;  /**< only sockets of this process's network namespace; 0: of all */
 	bool numa_exact;   /**< where memory lies: read numa_maps instead of sampling pages */
 	struct probe_options probe;
 };
@@ -21,6 +23,7 @@ struct collect_options {
 #define SWEEP_ABOVE 4096
 
 struct channels;
+struct connections;
 struct block_probe;
 struct blocks;
 struct rdma;
@@ -46,6 +49,8 @@ struct collect {
 	struct procs procs;
 	struct flows *flows;
 	struct channels *channels;
+	struct connections *connections;
+	uint32_t netns; /**< inode number of the only network namespace that counts; 0: all do */
 	struct exchange *exchange;
 	unsigned sweeping;  /**< ticks that still look for what can be forgotten */
 	size_t sweep_above; /**< things kept in mind that make it worth while */

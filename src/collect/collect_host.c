@@ -102,11 +102,13 @@ static void set_cpu_time(struct collect *c, struct graph *g, struct node *n)
 }
 
 /* What stays as it is while the host runs. */
-static void set_facts(struct graph *g, struct node *n, const struct utsname *u)
+static void set_facts(struct collect *c, struct graph *g, struct node *n, const struct utsname *u)
 {
 	char text[256];
 
 	SET(host, n, kernel, graph_str(g, u->release));
+	if (c->o.host_id)
+		SET(host, n, host_id, graph_str(g, c->o.host_id));
 	SET(host, n, arch, graph_str(g, u->machine));
 	first_line(text, sizeof(text), "/etc/machine-id");
 	if (text[0])
@@ -130,7 +132,7 @@ void collect_host(struct collect *c, struct graph *g)
 	uname(&u);
 	SET(host, n, hostname, graph_str(g, u.nodename));
 	if (!c->ticks)
-		set_facts(g, n, &u);
+		set_facts(c, g, n, &u);
 	set_memory(n);
 	f = fopen("/proc/loadavg", "re");
 	if (f && fscanf(f, "%lf", &load) == 1)

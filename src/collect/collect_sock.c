@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "collect.h"
+#include "connections.h"
 #include "flows.h"
 #include "proc_probe.h"
 #include "sock_probe.h"
@@ -80,18 +82,26 @@ static void thread_edges(struct sampling *x, uint32_t proc, const struct sock_sa
 	graph_add_edge(g, d);
 }
 
+/* Network namespaces that are not asked for are other hosts. */
+static bool is_elsewhere(const struct collect *c, const struct sock_facts *s)
+{
+	return c->netns && s->family != AF_UNIX && s->netns != c->netns;
+}
+
 static int on_sample(void *ctx, const struct sock_sample *s)
 {
 	struct sampling *x = ctx;
 	uint32_t proc;
 
-	if (s->v.sock.proto == SOCK_PROTO_OTHER)
+	if (s->v.sock.proto == SOCK_PROTO_OTHER || is_elsewhere(x->c, &s->v.sock))
 		return 0;
 	proc = procs_get(&x->c->procs, s->v.task.tgid, s->v.task.leader_start_ns);
 	procs_set_name(&x->c->procs, proc, s->v.task.tid, s->v.comm);
 	flows_add(x->c->flows, proc, s);
-	if (x->c->procs.v.v[proc].selected)
+	if (x->c->procs.v.v[proc].selected) {
 		thread_edges(x, proc, s);
+		connections_add(x->c, x->g, proc, s, x->offset_ns);
+	}
 	return 0;
 }
 
@@ -142,7 +152,7 @@ static int on_file(void *ctx, const struct proc_file *file)
 	struct sampling *x = ctx;
 	uint32_t proc;
 
-	if (file->kind != PROC_FILE_SOCKET || file->sock.proto == SOCK_PROTO_OTHER)
+	if (file->kind != PROC_FILE_SOCKET || file->sock.proto == SOCK_PROTO_OTHER || is_elsewhere(x->c, &file->sock))
 		return 0;
 	proc = procs_get(&x->c->procs, file->tgid, file->leader_start_ns);
 	flows_add_holder(x->c->flows, proc, &file->sock);
@@ -182,5 +192,7 @@ int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e
 	}
 	rc = rc ?: sock_probe_read(c->sock_probe, on_sample, &x, e);
 	rc = rc ?: sock_probe_events(c->sock_probe, on_tcp_event, &x, e);
+	if (!rc && last)
+		connections_look(c, g);
 	return rc == -ENOTSUP ? 0 : rc;
 }

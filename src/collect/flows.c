@@ -332,6 +332,12 @@ static uint32_t find_peer(const struct flows *f, const struct sock_facts *s)
 	return find_inet_peer(f, s);
 }
 
+bool flows_leaves(const struct flows *f, const struct sock_facts *s)
+{
+	return is_inet(s) && s->remote.port && s->local.port && !(s->flags & SOCK_PEER_UNKNOWN) &&
+	       !addr_is_loopback(s, &s->remote) && find_peer(f, s) == NO;
+}
+
 static uint64_t link_other(const struct sock_facts *s, uint32_t from, uint32_t to)
 {
 	return from == NO || to == NO ? addr_hash(&s->remote) ^ s->netns : 0;

@@ -32,6 +32,9 @@ bool flows_knows(const struct flows *f, const struct sock_facts *s);
  */
 const struct sock_facts *flows_socket(const struct flows *f, uint64_t ino);
 
+/** A connection whose other end is known by its address only, and that is no loopback one. */
+bool flows_leaves(const struct flows *f, const struct sock_facts *s);
+
 /** TCP segments that a socket has sent again since the last call about it; 0 for one never seen. */
 uint32_t flows_retransmits(struct flows *f, const struct sock_facts *s, uint32_t total);
 

@@ -191,3 +191,15 @@ void graph_merge(struct graph *into, const struct graph *from, uint32_t *ret_nod
  */
 void graph_merge_some(struct graph *into, const struct graph *from, const bool *nodes, const bool *edges,
 		      uint32_t *ret_nodes, uint32_t *ret_edges);
+
+/**
+ * As graph_merge_some(), with nodes that stand for others: edges and references of those go to it, and
+ * what is known of the others is left out.
+ *
+ * @param stands [from->nodes.n] index of the node that stands for each, itself if none does; no circles
+ */
+void graph_merge_joined(struct graph *into, const struct graph *from, const bool *nodes, const bool *edges,
+			const uint32_t *stands, uint32_t *ret_nodes);
+
+/** As graph_merge(); what belongs to "local" belongs to the host @p ns there. */
+void graph_merge_host(struct graph *into, const struct graph *from, const char *ns);

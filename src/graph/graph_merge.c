@@ -1,75 +1,118 @@
 /* One graph into another: the same entity observed twice becomes one. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "graph.h"
 
-/* @param nodes index in @p into of each node of the source, for references */
-static void copy_fields(struct graph *into, const struct type *t, uint64_t measured, uint64_t *to,
-			const uint64_t *from, const uint32_t *nodes)
+/* One graph on its way into another. */
+struct merging {
+	struct graph *into;
+	const struct graph *from;
+	const char *ns;		/* instead of "local"; NULL: as it is */
+	const uint32_t *stands; /* what stands for each node; NULL: itself */
+	uint32_t *nodes;	/* index in `into` of each node of `from`, NODE_NONE: not there yet */
+};
+
+static void copy_fields(const struct merging *m, const struct type *t, uint64_t measured, uint64_t *to,
+			const uint64_t *from)
 {
 	for (uint64_t left = measured; left; left &= left - 1) {
 		const struct field *f = &t->fields[__builtin_ctzll(left)];
 		struct value v = field_get(f, from);
 
 		if (f->type == T_STR || f->type == T_JSON)
-			v.str = graph_str(into, v.str);
+			v.str = graph_str(m->into, v.str);
 		else if (f->type == T_REF)
-			v.ref = nodes[v.ref];
+			v.ref = m->nodes[v.ref];
 		field_set(f, to, &v);
 	}
 }
 
-static uint32_t copy_node(struct graph *into, const struct graph *from, const struct node *n,
-			  uint32_t *nodes)
-{
-	struct node *d;
+/* What it refers to comes first; references make no circles. */
+static uint32_t copy_node(const struct merging *m, uint32_t index);
 
-	if (nodes[n->index] != NODE_NONE)
-		return nodes[n->index];
-	/* What it refers to comes first; references make no circles. */
-	for (int i = 0; i < n->type->nfields; i++)
-		if (n->type->fields[i].type == T_REF && (n->measured & (1ull << i)))
-			copy_node(into, from,
-				  from->nodes.v[field_get(&n->type->fields[i], n->data).ref], nodes);
-	d = graph_new_node(into, n->type);
-	d->ns = graph_str(into, n->ns);
-	d->extra = n->extra ? graph_str(into, n->extra) : NULL;
-	d->measured = n->measured;
-	copy_fields(into, n->type, n->measured, d->data, n->data, nodes);
-	return nodes[n->index] = graph_add_node(into, d)->index;
+static void copy_references(const struct merging *m, const struct type *t, uint64_t measured,
+			    const uint64_t *data)
+{
+	for (int i = 0; i < t->nfields; i++)
+		if (t->fields[i].type == T_REF && (measured & (1ull << i)))
+			copy_node(m, field_get(&t->fields[i], data).ref);
 }
 
-static uint32_t copy_edge(struct graph *into, const struct graph *from, const struct edge *x,
-			  uint32_t *nodes)
+static uint32_t copy_node(const struct merging *m, uint32_t index)
 {
-	uint32_t source = copy_node(into, from, from->nodes.v[x->source], nodes);
-	uint32_t target = copy_node(into, from, from->nodes.v[x->target], nodes);
-	struct edge *d = graph_new_edge(into, x->type, source, target);
+	const struct node *n = m->from->nodes.v[index];
+	struct node *d;
 
-	d->extra = x->extra ? graph_str(into, x->extra) : NULL;
+	if (m->nodes[index] != NODE_NONE)
+		return m->nodes[index];
+	if (m->stands && m->stands[index] != index)
+		return m->nodes[index] = copy_node(m, m->stands[index]);
+	copy_references(m, n->type, n->measured, n->data);
+	d = graph_new_node(m->into, n->type);
+	d->ns = graph_str(m->into, m->ns && !strcmp(n->ns, "local") ? m->ns : n->ns);
+	d->extra = n->extra ? graph_str(m->into, n->extra) : NULL;
+	d->measured = n->measured;
+	copy_fields(m, n->type, n->measured, d->data, n->data);
+	return m->nodes[index] = graph_add_node(m->into, d)->index;
+}
+
+static uint32_t copy_edge(const struct merging *m, const struct edge *x)
+{
+	uint32_t source = copy_node(m, x->source);
+	uint32_t target = copy_node(m, x->target);
+	struct edge *d;
+
+	copy_references(m, x->type, x->measured, x->data);
+	d = graph_new_edge(m->into, x->type, source, target);
+	d->extra = x->extra ? graph_str(m->into, x->extra) : NULL;
 	d->has_weight = x->has_weight;
 	d->weight = x->weight;
 	d->measured = x->measured;
-	copy_fields(into, x->type, x->measured, d->data, x->data, nodes);
-	return graph_add_edge(into, d)->index;
+	copy_fields(m, x->type, x->measured, d->data, x->data);
+	return graph_add_edge(m->into, d)->index;
+}
+
+static void merge(struct merging *m, const bool *nodes, const bool *edges, uint32_t *ret_edges)
+{
+	for (size_t i = 0; i < m->from->nodes.n; i++)
+		m->nodes[i] = NODE_NONE;
+	for (uint32_t i = 0; i < m->from->nodes.n; i++)
+		if (!nodes || nodes[i])
+			copy_node(m, i);
+	for (size_t i = 0; i < m->from->edges.n; i++) {
+		uint32_t index = NODE_NONE;
+
+		if (!edges || edges[i])
+			index = copy_edge(m, m->from->edges.v[i]);
+		if (ret_edges)
+			ret_edges[i] = index;
+	}
 }
 
 void graph_merge_some(struct graph *into, const struct graph *from, const bool *nodes, const bool *edges,
 		      uint32_t *ret_nodes, uint32_t *ret_edges)
 {
-	for (size_t i = 0; i < from->nodes.n; i++)
-		ret_nodes[i] = NODE_NONE;
-	for (size_t i = 0; i < from->nodes.n; i++)
-		if (!nodes || nodes[i])
-			copy_node(into, from, from->nodes.v[i], ret_nodes);
-	for (size_t i = 0; i < from->edges.n; i++) {
-		uint32_t index = NODE_NONE;
+	struct merging m = {.into = into, .from = from, .nodes = ret_nodes};
 
-		if (!edges || edges[i])
-			index = copy_edge(into, from, from->edges.v[i], ret_nodes);
-		if (ret_edges)
-			ret_edges[i] = index;
-	}
+	merge(&m, nodes, edges, ret_edges);
+}
+
+void graph_merge_joined(struct graph *into, const struct graph *from, const bool *nodes, const bool *edges,
+			const uint32_t *stands, uint32_t *ret_nodes)
+{
+	struct merging m = {.into = into, .from = from, .stands = stands, .nodes = ret_nodes};
+
+	merge(&m, nodes, edges, NULL);
+}
+
+void graph_merge_host(struct graph *into, const struct graph *from, const char *ns)
+{
+	uint32_t *nodes = mem_alloc((from->nodes.n + 1) * sizeof(*nodes));
+	struct merging m = {.into = into, .from = from, .ns = ns, .nodes = nodes};
+
+	merge(&m, NULL, NULL, NULL);
+	free(nodes);
 }
 
 void graph_merge(struct graph *into, const struct graph *from, uint32_t *ret_nodes,

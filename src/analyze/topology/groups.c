@@ -174,6 +174,17 @@ static void find_loaders(struct topology *t)
 	free(list);
 }
 
+/* Ranks of different hosts meet at an address that both can reach: loopback is each host's own. */
+static bool may_meet(const struct topology *t, uint32_t a, uint32_t b, const char *master)
+{
+	const struct graph *g = t->g;
+
+	if (g->nodes.v[t->actors.v[a].node]->ns == g->nodes.v[t->actors.v[b].node]->ns)
+		return true;
+	return master && *master && strncmp(master, "127.", 4) != 0 && strcmp(master, "localhost") != 0 &&
+	       strcmp(master, "::1") != 0;
+}
+
 /* Siblings with a device each, and ranks of the same world. */
 static void join_siblings(struct grouper *k)
 {
@@ -189,7 +200,7 @@ static void join_siblings(struct grouper *k)
 			const struct topo_declared *r =
 			    ranked != TOPO_NONE ? topo_declared_of(t, ranked) : NULL;
 
-			if (r && r->world == d->world && same_program(a, &t->actors.v[ranked]) &&
+			if (r && r->world == d->world && may_meet(t, i, ranked, d->master) && same_program(a, &t->actors.v[ranked]) &&
 			    (!r->master || !d->master || !strcmp(r->master, d->master)))
 				join(k, i, ranked);
 			ranked = i;
