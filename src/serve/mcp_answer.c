@@ -150,6 +150,23 @@ bool mcp_member(const struct strbuf *object, const char *name, struct strbuf *re
 	return ret->n && strcmp(ret->s, "[]") != 0 && strcmp(ret->s, "{}") != 0;
 }
 
+void mcp_each(const struct strbuf *array, void (*each)(void *ctx, const struct strbuf *item), void *ctx)
+{
+	struct json_reader *r = json_reader_new_mem(strbuf_str(array), array->n, "answer", &limits);
+	struct strbuf item = {0};
+	struct err e;
+	int token = json_next(r, &e);
+
+	while (token > 0 && (token = json_next(r, &e)) > 0 && token != JSON_ARRAY_END) {
+		strbuf_clear(&item);
+		if (json_copy(r, token, &item, &e) < 0)
+			break;
+		each(ctx, &item);
+	}
+	strbuf_done(&item);
+	json_reader_free(r);
+}
+
 void mcp_answer_pick(struct mcp_answer *a, const struct strbuf *object, const char *name, size_t most)
 {
 	struct strbuf raw = {0};

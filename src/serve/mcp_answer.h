@@ -48,6 +48,9 @@ void mcp_answer_u64(struct mcp_answer *a, const char *name, uint64_t v);
 /** Value of a member of a rendered object, as JSON. @return whether it is there and neither null nor empty */
 bool mcp_member(const struct strbuf *object, const char *name, struct strbuf *ret);
 
+/** Call @p each with the JSON of each item of an array; nothing is done for other JSON. */
+void mcp_each(const struct strbuf *array, void (*each)(void *ctx, const struct strbuf *item), void *ctx);
+
 /** Add it under the same name, if there is something. */
 void mcp_answer_pick(struct mcp_answer *a, const struct strbuf *object, const char *name, size_t most);
 

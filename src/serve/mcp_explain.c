@@ -10,7 +10,7 @@ static int find(struct mcp_call *c, struct mcp_file *f, uint32_t *ret, struct er
 {
 	const char *id = mcp_arg_text(c, "id");
 
-	*ret = graph_find(&f->g, id);
+	*ret = graph_find(f->g, id);
 	if (*ret != NODE_NONE)
 		return 0;
 	err_msg(e, -ENOENT, "there is no entity '%.80s' in '%.60s'", id, f->name);
@@ -68,14 +68,14 @@ int mcp_explain(struct mcp_call *c, struct err *e)
 	rc = rc < 0 ? rc : find(c, f, &node, e);
 	if (rc < 0)
 		return rc;
-	add_entity(c, &f->g, node);
-	count_relations(c, &f->g, node);
-	total = graph_out(&f->g, node).n + graph_in(&f->g, node).n;
+	add_entity(c, f->g, node);
+	count_relations(c, f->g, node);
+	total = graph_out(f->g, node).n + graph_in(f->g, node).n;
 	mcp_answer_u64(c->answer, "total", total);
 	s.after = part.skip;
 	s.limit = mcp_answer_left(c->answer) / 32 + 1;
 	json_writer_init_strbuf(&w, &b, 0);
-	render_relations_json(&f->g, node, &s, &w);
+	render_relations_json(f->g, node, &s, &w);
 	json_writer_finish(&w, e);
 	part.skip = 0;
 	mcp_answer_list(c->answer, "relations", &b, &part);

@@ -7,17 +7,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "derive_flows.h"
 #include "hash.h"
 #include "load.h"
-#include "numa_score.h"
 
 static void unload(struct mcp_file *f)
 {
-	if (!f->loaded)
+	if (!f->o)
 		return;
-	graph_done(&f->g);
-	f->loaded = false;
+	study_close(f->o);
+	free(f->o);
+	f->o = NULL;
+	f->g = NULL;
 }
 
 void mcp_files_done(struct mcp_files *f)
@@ -93,7 +93,7 @@ static void make_room(struct mcp_files *f)
 	size_t loaded = 0;
 
 	vec_for(&f->v, x) {
-		if (!x->loaded)
+		if (!x->o)
 			continue;
 		loaded++;
 		if (!oldest || x->used < oldest->used)
@@ -108,20 +108,19 @@ static int load(struct mcp_files *f, struct mcp_file *x, struct err *e)
 	uint64_t stamp = stamp_of(x->path);
 	int rc;
 
-	if (x->loaded && x->stamp == stamp)
+	if (x->o && x->stamp == stamp)
 		return 0;
 	unload(x);
 	make_room(f);
-	graph_init(&x->g);
-	rc = graph_load(&x->g, x->path, e);
+	x->o = mem_alloc(sizeof(*x->o));
+	rc = study_open(x->o, x->path, NULL, e);
 	if (rc < 0) {
-		graph_done(&x->g);
+		free(x->o);
+		x->o = NULL;
 		return rc;
 	}
-	derive_flows(&x->g);
-	derive_numa(&x->g);
+	x->g = &x->o->graph;
 	x->stamp = stamp;
-	x->loaded = true;
 	return 0;
 }
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "err.h"
-#include "graph.h"
+#include "study_open.h"
 #include "vec.h"
 
 /*
@@ -18,8 +18,8 @@ struct mcp_file {
 	char *path;
 	uint64_t stamp; /**< of the content that is loaded */
 	uint64_t used;	/**< higher: used later */
-	bool loaded;
-	struct graph g; /**< with derived flows and scores; valid if loaded */
+	struct opened_study *o; /**< the file with its analyses; NULL: not loaded */
+	struct graph *g;	/**< of it */
 };
 
 struct mcp_files {
@@ -40,6 +40,6 @@ int mcp_files_add(struct mcp_files *f, const char *path, struct err *e);
  *
  * @param name NULL: the newest
  * @param ret  valid until the next call but one: two files can be compared
- * @return 0, -ENOENT with the names that there are, or as graph_load()
+ * @return 0, -ENOENT with the names that there are, or as study_open()
  */
 int mcp_files_get(struct mcp_files *f, const char *name, struct mcp_file **ret, struct err *e);

@@ -154,7 +154,7 @@ static int cut_object(struct json_reader *r, size_t most, struct strbuf *out, st
 		mcp_lean_text(&member, key, n, 40);
 		strbuf_addc(&member, ':');
 		token = json_next(r, e);
-		rc = token < 0 ? token : mcp_lean(r, token, 24, &member, e);
+		rc = token < 0 ? token : mcp_lean(r, token, MCP_TEXT_MAX / 2, &member, e);
 		if (!rc && token != JSON_NULL && out->n - start + member.n + sizeof(end) <= most)
 			strbuf_addn(out, member.s, member.n);
 	}
@@ -166,7 +166,7 @@ static int cut_object(struct json_reader *r, size_t most, struct strbuf *out, st
 
 void mcp_lean_within(const char *json, size_t n, size_t most, struct strbuf *out)
 {
-	static const size_t clips[] = {MCP_TEXT_MAX, 80, 24};
+	static const size_t clips[] = {MCP_TEXT_MAX, MCP_TEXT_MAX / 2};
 	size_t start = out->n;
 	struct json_reader *r;
 	struct err e;

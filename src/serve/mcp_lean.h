@@ -31,8 +31,8 @@ void mcp_lean_text(struct strbuf *out, const char *s, size_t n, size_t clip);
 void mcp_lean_lines(struct strbuf *out, const char *s, size_t n, size_t clip);
 
 /**
- * Append a JSON value in at most @p most bytes: texts are cut ever shorter, then members of an
- * object are left out from its end, and it says "cut": true.
+ * Append a JSON value in at most @p most bytes: texts are cut shorter, then those members of an
+ * object are left out that do not fit behind the ones before, and it says "cut": true.
  *
  * @param most >= 64
  */

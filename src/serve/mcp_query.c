@@ -61,7 +61,7 @@ static size_t count(struct query *q, void (*list)(struct graph *, const struct s
 	size_t n;
 
 	s.important_first = false;
-	list(&q->f->g, &s, &all);
+	list(q->f->g, &s, &all);
 	n = all.v.n;
 	vec_done(&all.v);
 	return n;
@@ -74,14 +74,14 @@ static uint64_t render_filtered(struct query *q, struct json_writer *w)
 	q->s.limit = items_wanted(q);
 	q->part.skip = 0;
 	if (is(q, "entities")) {
-		render_entities_json(&q->f->g, &q->s, w);
+		render_entities_json(q->f->g, &q->s, w);
 		return count(q, entities_selected);
 	}
 	if (is(q, "edges")) {
-		render_edges_json(&q->f->g, &q->s, w);
+		render_edges_json(q->f->g, &q->s, w);
 		return count(q, edges_selected);
 	}
-	render_flows_json(&q->f->g, &q->s, w);
+	render_flows_json(q->f->g, &q->s, w);
 	return count(q, flows_selected);
 }
 
@@ -95,11 +95,11 @@ static int render_paths(struct query *q, struct json_writer *w, struct err *e)
 
 		if (!id)
 			return err_msg(e, -EINVAL, "paths need 'from' and 'to'");
-		node[i] = graph_find(&q->f->g, id);
+		node[i] = graph_find(q->f->g, id);
 		if (node[i] == NODE_NONE)
 			return err_msg(e, -ENOENT, "there is no entity '%.80s'", id);
 	}
-	render_paths_json(&q->f->g, node[0], node[1], w);
+	render_paths_json(q->f->g, node[0], node[1], w);
 	return 0;
 }
 
@@ -163,13 +163,13 @@ static int answer(struct query *q, struct err *e)
 	if (filtered)
 		total = render_filtered(q, &w);
 	else if (is(q, "waits"))
-		render_waits_json(&q->f->g, &q->s, &w);
+		render_waits_json(q->f->g, &q->s, &w);
 	else if (is(q, "wakes"))
-		render_wakes_json(&q->f->g, &q->s, &w);
+		render_wakes_json(q->f->g, &q->s, &w);
 	else if (is(q, "shared_memory"))
-		render_shared_json(&q->f->g, &q->s, &w);
+		render_shared_json(q->f->g, &q->s, &w);
 	else if (is(q, "numa"))
-		render_numa_json(&q->f->g, &q->s, &w);
+		render_numa_json(q->f->g, &q->s, &w);
 	else
 		rc = render_paths(q, &w, e);
 	if (rc < 0) {

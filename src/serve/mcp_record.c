@@ -180,9 +180,9 @@ static void answer(struct mcp *s, int status)
 		mcp_answer_fail(&a, &e);
 	} else {
 		mcp_answer_text(&a, "file", f->name);
-		mcp_answer_u64(&a, "window_ns", f->g.meta.window_ns);
-		mcp_answer_u64(&a, "entities", f->g.nodes.n);
-		mcp_answer_u64(&a, "relations", f->g.edges.n);
+		mcp_answer_u64(&a, "window_ns", f->g->meta.window_ns);
+		mcp_answer_u64(&a, "entities", f->g->nodes.n);
+		mcp_answer_u64(&a, "relations", f->g->edges.n);
 		strbuf_addf(&a.text, "Recorded to %s, which is now the newest file.", f->name);
 	}
 	mcp_answer_finish(&a);

@@ -152,21 +152,18 @@ void mcp_resources_templates(struct mcp *s, const struct mcp_message *m, bool mo
 static void render_view(struct mcp_file *f, const struct view *v, uint64_t budget, struct strbuf *b)
 {
 	struct topology_view all = {.parts = PARTS_ALL, .focus = TOPO_NONE};
-	struct topology t;
 
 	if (v == &views[0]) {
 		uint64_t *entities = mem_alloc(n_entity_types * sizeof(*entities));
 		uint64_t *edges = mem_alloc(n_edge_types * sizeof(*edges));
 
-		count_types(&f->g, entities, edges);
-		render_summary_text(&f->g, entities, edges, b);
+		count_types(f->g, entities, edges);
+		render_summary_text(f->g, entities, edges, b);
 		free(entities);
 		free(edges);
 		return;
 	}
-	topology_init(&t, &f->g);
-	render_topology(&t, &all, TOPOLOGY_MD, budget, b);
-	topology_done(&t);
+	render_topology(&f->o->topology, &all, TOPOLOGY_MD, budget, b);
 }
 
 /* @return 0, or -ENOENT: nothing has that address; other errors with @p e */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "mcp_tools.h"
+#include "finding.h"
 #include "render.h"
 #include "render_topology.h"
 
@@ -98,19 +99,42 @@ static void add_counts(struct mcp_call *c, struct graph *g)
 	free(edges);
 }
 
-static void add_topology(struct mcp_call *c, struct graph *g)
+/* How many, and the ones that cost most: what diagnose tells of. */
+static void add_findings(struct mcp_call *c, const struct findings *f)
+{
+	struct strbuf b = {0};
+	struct json_writer w;
+	struct err e;
+
+	json_writer_init_strbuf(&w, &b, 0);
+	json_write_array(&w);
+	vec_for(&f->v, x) {
+		json_write_object(&w);
+		json_key_str(&w, "severity", severity_name(x->severity));
+		json_key_str(&w, "rule", x->rule);
+		json_key_str(&w, "title", x->title);
+		json_write_object_end(&w);
+	}
+	json_write_array_end(&w);
+	json_writer_finish(&w, &e);
+	if (f->v.n) {
+		mcp_answer_u64(c->answer, "findings_total", f->v.n);
+		mcp_answer_list(c->answer, "findings", &b,
+				&(struct mcp_part){.limit = 5, .most = mcp_answer_left(c->answer) / 3});
+	}
+	strbuf_done(&b);
+}
+
+static void add_topology(struct mcp_call *c, struct topology *t)
 {
 	struct topology_view v = {.parts = PARTS_ALL, .focus = TOPO_NONE};
 	size_t room = mcp_answer_left(c->answer);
 	struct strbuf b = {0};
-	struct topology t;
 
 	if (room < 400)
 		return;
-	topology_init(&t, g);
 	/* Line ends take two bytes within JSON. */
-	render_topology(&t, &v, TOPOLOGY_TEXT, (room - room / 8) / MCP_TOKEN_BYTES, &b);
-	topology_done(&t);
+	render_topology(t, &v, TOPOLOGY_TEXT, (room - room / 8) / MCP_TOKEN_BYTES, &b);
 	mcp_answer_lines(c->answer, "topology", strbuf_str(&b));
 	strbuf_done(&b);
 }
@@ -123,10 +147,11 @@ int mcp_summary(struct mcp_call *c, struct err *e)
 	if (rc < 0)
 		return rc;
 	add_files(c);
-	add_counts(c, &f->g);
-	add_reduced(c, &f->g);
-	add_topology(c, &f->g);
-	strbuf_addf(&c->answer->text, "%s: %zu entities, %zu relations%s.", f->name, f->g.nodes.n,
-		    f->g.edges.n, f->g.meta.complete || !f->g.meta.window_ns ? "" : ", incomplete");
+	add_counts(c, f->g);
+	add_reduced(c, f->g);
+	add_findings(c, &f->o->findings);
+	add_topology(c, &f->o->topology);
+	strbuf_addf(&c->answer->text, "%s: %zu entities, %zu relations%s.", f->name, f->g->nodes.n,
+		    f->g->edges.n, f->g->meta.complete || !f->g->meta.window_ns ? "" : ", incomplete");
 	return 0;
 }

@@ -29,6 +29,8 @@ static const struct mcp_member summary_members[] = {
 	{"edges", "object", false, "Type to number of relations"},
 	{"lost", "array", false, "What was lost while observing, by source and cause"},
 	{"reduced", "array", false, "What could not be observed, or in a lesser way, and why"},
+	{"findings_total", "integer", false, "Findings that diagnose has"},
+	{"findings", "array", false, "Those that cost most time: severity, rule, title"},
 	{"topology", "string", false, "Processes, ranks, patterns and data paths, as text"},
 	{0}};
 
@@ -76,6 +78,61 @@ static const struct mcp_member explain_members[] = {
 	M_CURSOR,
 	{0}};
 
+static const char *const severities[] = {"notice", "warning", "critical", NULL};
+static const char *const layers[] = {"compute", "memory",	 "interconnect", "network",
+				     "storage", "control plane", "data plane",	 NULL};
+
+static const struct mcp_param hot_params[] = {
+	{"process", MCP_P_TEXT, .doc = "Only threads of this process, such as process:4711"},
+	P_FILE, P_LIMIT, P_CURSOR, P_BUDGET, {0}};
+static const struct mcp_member hot_members[] = {
+	M_FILE,
+	{"demand_pct", "number", false, "Running and runnable time of all threads, of all CPUs"},
+	{"threads", "array", true,
+	 "Threads, hottest first: score in points, class, cause with its reason, root of its waits, shares of time"},
+	{"total", "integer", true, "Threads that there are, on all pages"},
+	{"not_known", "array", false, "What was not measured for any thread: {what}"},
+	M_CURSOR,
+	{0}};
+
+static const struct mcp_param diagnose_params[] = {
+	{"severity", MCP_P_CHOICE, .choices = severities, .doc = "Only findings of this severity or above"},
+	{"layer", MCP_P_CHOICE, .choices = layers, .doc = "Only findings of this layer"},
+	{"about", MCP_P_TEXT, .doc = "Only findings with this id as root or subject, or of its process"},
+	P_FILE, P_LIMIT, P_CURSOR, P_BUDGET, {0}};
+static const struct mcp_member diagnose_members[] = {
+	M_FILE,
+	{"counts", "object", true, "Findings by severity"},
+	{"findings", "array", true,
+	 "Most time lost first: id (for evidence), rule, severity, title, why, root (who causes it), subjects (who "
+	 "suffers), lost_ns"},
+	{"total", "integer", true, "Findings that there are, on all pages"},
+	{"not_evaluated", "array", false, "Rules whose input is missing: they are not fine, but unknown"},
+	M_CURSOR,
+	{0}};
+
+static const struct mcp_param evidence_params[] = {
+	{"finding", MCP_P_TEXT, true, .doc = "Id of a finding, as diagnose has it"}, P_FILE, P_BUDGET, {0}};
+static const struct mcp_member evidence_members[] = {
+	M_FILE,
+	{"finding", "object", true, "All of it: measured values with units and limits, advice, commands, expectation"},
+	{"root_relations", "array", false, "Relations of the root, the largest first: waits, wake-ups, flows"},
+	{"subject_waits", "array", false, "What who suffers waited for, and who ended it"},
+	{0}};
+
+static const struct mcp_param diff_params[] = {
+	{"before", MCP_P_TEXT, true, .doc = "Name of a file, as summary lists them"},
+	{"after", MCP_P_TEXT, true, .doc = "Name of the other one"},
+	P_BUDGET,
+	{0}};
+static const struct mcp_member diff_members[] = {
+	{"before", "string", true, "The first file"},
+	{"after", "string", true, "The second one"},
+	{"findings", "array", true, "Findings with their fate: new, worse, better, gone, same"},
+	{"threads", "array", true, "Threads whose use of CPU changed by more than chance"},
+	{"flows", "array", true, "Flows, likewise"},
+	{0}};
+
 static const struct mcp_param record_params[] = {
 	{"duration_s", MCP_P_WHOLE, true, .min = 1, .max = 600, .doc = "Seconds to observe"},
 	{"pids", MCP_P_WHOLES, .min = 1, .max = UINT32_MAX,
@@ -105,13 +162,32 @@ static const struct mcp_tool explain_tool = {
 	"the largest first.",
 	explain_params, explain_members, .run = mcp_explain};
 
+static const struct mcp_tool hot_tool = {
+	"hot_threads", "Busy and delayed threads",
+	"Threads with score, class and cause: who computes, who waits for a CPU, for whom, and away from its memory.",
+	hot_params, hot_members, .run = mcp_hot};
+static const struct mcp_tool diagnose_tool = {
+	"diagnose", "What holds the system back",
+	"Findings of the rules, those that cost most time first, each with the root that causes it. Ask evidence for the "
+	"numbers and the advice.",
+	diagnose_params, diagnose_members, .run = mcp_diagnose};
+static const struct mcp_tool evidence_tool = {
+	"evidence", "All about one finding",
+	"Measured values with their limits, advice and commands of a finding, and the waits that lead to its root.",
+	evidence_params, evidence_members, .run = mcp_evidence};
+static const struct mcp_tool diff_tool = {
+	"diff", "What changed between two recordings",
+	"Findings that are new or gone, threads and flows that changed by more than chance.", diff_params,
+	diff_members, .run = mcp_diff};
 static const struct mcp_tool record_tool = {
 	"record", "Observe this host",
 	"Record this host for some seconds into a new file, which the other tools then know. Changes nothing "
 	"of what it observes.",
 	record_params, record_members, .writes = true};
 
-const struct mcp_tool *const mcp_tools[] = {&summary_tool, &query_tool, &explain_tool, &record_tool};
+const struct mcp_tool *const mcp_tools[] = {
+	&summary_tool, &diagnose_tool, &evidence_tool, &hot_tool,
+	&explain_tool, &query_tool,    &diff_tool,     &record_tool};
 const size_t n_mcp_tools = sizeof(mcp_tools) / sizeof(mcp_tools[0]);
 
 const struct mcp_tool *mcp_tool_find(const char *name)

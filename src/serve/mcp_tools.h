@@ -98,6 +98,10 @@ uint64_t mcp_question(const struct mcp_call *c, const struct mcp_file *f);
 int mcp_summary(struct mcp_call *c, struct err *e);
 int mcp_query(struct mcp_call *c, struct err *e);
 int mcp_explain(struct mcp_call *c, struct err *e);
+int mcp_hot(struct mcp_call *c, struct err *e);
+int mcp_diagnose(struct mcp_call *c, struct err *e);
+int mcp_evidence(struct mcp_call *c, struct err *e);
+int mcp_diff(struct mcp_call *c, struct err *e);
 
 /* Steps that several of them take. */
 /** Load the file that the argument @p name names, and add "file" to the answer. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """test_commands.py - what the documents say can be typed: WITTY names the program.
 
-Each `witty-profiler COMMAND` in README.md and docs/ exists, as do the long options that follow it
+Each `witty-profiler COMMAND` in README.md, docs/ and skills/ exists, as do the long options that follow it
 on the same line, and README.md names every command that the program has.
 """
 import glob
@@ -36,7 +36,8 @@ def main():
     commands = {line.split()[0] for line in listed.splitlines() if line.strip()}
     helps = {command: help_of(command) for command in commands}
     wrong, named = [], set()
-    for path in [os.path.join(ROOT, "README.md"), *glob.glob(ROOT + "/docs/**/*.md", recursive=True)]:
+    for path in [os.path.join(ROOT, "README.md"), *glob.glob(ROOT + "/docs/**/*.md", recursive=True),
+                 *glob.glob(ROOT + "/skills/*/SKILL.md")]:
         where = os.path.relpath(path, ROOT)
         for command, rest in calls(path):
             if command not in commands:

@@ -207,7 +207,9 @@ def good_calls():
             ("query", {"what": "numa"}), ("query", {"what": "shared_memory"}),
             ("query", {"what": "paths", "from": "process:103", "to": "process:101"}),
             ("query", {"what": "entities", "name": "worker", "limit": 1}), ("explain_entity", {"id": "process:100"}),
-            ("explain_entity", {"id": "process:100", "file": None})]
+            ("explain_entity", {"id": "process:100", "file": None}), ("diagnose", {}), ("hot_threads", {}),
+            ("diagnose", {"about": "process:101", "severity": "notice", "layer": "compute"}),
+            ("hot_threads", {"process": "process:100"}), ("diff", {"before": "small.txt", "after": "small.txt"})]
 
 
 def answers(file, tools):
@@ -233,7 +235,9 @@ def answers(file, tools):
                 ("query", {"what": "entities", "budget": 10 ** 9}, "25000"), ("query", {"what": "entities", "x": 1}, "x"),
                 ("query", {"what": "entities", "name": "y" * 1000}, "long"), ("query", {"what": "paths"}, "from"),
                 ("query", {"what": "entities", "cursor": "1"}, "cursor"), ("query", {"what": "entities", "cursor": "-1.0"}, "cursor"),
-                ("explain_entity", {"id": "process:1"}, "process:1"), ("summary", {"file": "/etc/passwd"}, "small.txt"),
+                ("explain_entity", {"id": "process:1"}, "process:1"), ("evidence", {"finding": "x@y"}, "diagnose"),
+                ("diff", {"before": "small.txt"}, "after"), ("diagnose", {"about": "process:1"}, "process:1"),
+                ("hot_threads", {"process": "thread:9"}, "thread:9"), ("diagnose", {"layer": "magic"}, "compute"), ("summary", {"file": "/etc/passwd"}, "small.txt"),
                 ("summary", {"file": "../small.txt"}, "small.txt"), ("summary", {"file": ["a"]}, "text")):
             result, _ = s.ask(tool, **arguments)
             check(f"{tool} {arguments}: {result}", result.get("isError") and word in result["content"][0]["text"]
@@ -293,7 +297,10 @@ def budgets(folder, tools):
 
 
 def more_calls():
-    return []
+    """Of the analyses, which are whole on any graph."""
+    return [("diagnose", {}), ("diagnose", {"severity": "warning"}), ("diagnose", {"layer": "memory"}),
+            ("diagnose", {"about": "process:1003"}), ("hot_threads", {}), ("hot_threads", {"process": "process:1003"}),
+            ("diff", {"before": "large.txt", "after": "large.txt"})]
 
 
 def main():
