@@ -1,27 +1,27 @@
 #!/usr/bin/env python3
-"""skill_references.py [--check] - write skills/*/references from what the program itself says: WITTY names it.
+"""skill_references.py [--check] - write skills/*/references from what the program says of itself.
 
-Types come from the registry, limits and rules from their tables, roles, shapes and patterns from the names that reports
-use. With --check nothing is written; the status says whether all of it is current.
+Types come from docs/schema.md, limits from docs/limits.md, rules from docs/rules.md, which the program prints and tests
+keep current; roles, shapes and patterns from the names that reports use. With --check nothing is written; the status
+says whether all of it is current.
 """
 import os
 import re
-import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-WITTY = os.environ.get("WITTY", "witty-profiler")
-MADE = "Made by tools/skill_references.py from what witty-profiler says; a test keeps it current.\n"
+MADE = "Made by tools/skill_references.py from what witty-profiler says of itself; a test keeps it current.\n"
 
 
-def run(*words):
-    return subprocess.run([WITTY, *words], check=True, capture_output=True, text=True).stdout
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as f:
+        return f.read()
 
 
 def types():
     """(heading, name, doc) of each type in the schema."""
     heading = None
-    for block in re.split(r"\n(?=#{2,3} )", run("schema")):
+    for block in re.split(r"\n(?=#{2,3} )", read("docs/schema.md")):
         if block.startswith("## "):
             heading = block[3:].split("\n", 1)[0]
         name = re.match(r"### `([a-z0-9_]+)`", block)
@@ -42,8 +42,7 @@ def entities_and_edges():
 
 def names(function):
     """The texts of a table in src/analyze/topology/names.c."""
-    with open(os.path.join(ROOT, "src/analyze/topology/names.c"), encoding="utf-8") as f:
-        body = re.search(function + r"\([^)]*\)\n\{(.*?)\n\}", f.read(), re.S).group(1)
+    body = re.search(function + r"\([^)]*\)\n\{(.*?)\n\}", read("src/analyze/topology/names.c"), re.S).group(1)
     found = re.findall(r'"([^"]+)"', body.split("_Static_assert")[0])
     assert len(found) > 2, function
     return found
@@ -62,7 +61,7 @@ def dataflow_patterns():
 
 def communication_primitives():
     """Kinds of flows, and the relations that carry an amount of data."""
-    kinds = re.search(r"\| `kind` \| ([^|]+) \|", open(os.path.join(ROOT, "docs/json.md"), encoding="utf-8").read())
+    kinds = re.search(r"\| `kind` \| ([^|]+) \|", read("docs/json.md"))
     text = ("# Communication primitives\n\n" + MADE + "\n## Kinds of flows between processes\n\n" +
             "".join(f"- {k.strip()}\n" for k in kinds.group(1).split(",")) +
             "\n## Relations that move data\n\n| relation | meaning |\n| --- | --- |\n")
@@ -81,7 +80,7 @@ def limits(title, *groups):
     text = f"# {title}\n\n" + MADE + ("\nReplace them by `--limits FILE`, or choose a preset.\n\n"
                                       "| limit | what is compared with it | default | hpc | server | reason |\n"
                                       "| --- | --- | ---: | ---: | ---: | --- |\n")
-    rows = [line for line in run("hotspots", "--list-limits", "--format", "md").splitlines() if line.startswith("| `")]
+    rows = [line for line in read("docs/limits.md").splitlines() if line.startswith("| `")]
     wanted = [r for r in rows if not groups or r[3:].startswith(groups)]
     assert wanted, groups
     return text + "\n".join(wanted) + "\n"
@@ -89,7 +88,7 @@ def limits(title, *groups):
 
 def catalogue():
     text = "# Bottleneck catalogue\n\n" + MADE
-    for block in re.split(r"\n(?=#{2,3} )", run("bottlenecks", "--list-rules")):
+    for block in re.split(r"\n(?=#{2,3} )", read("docs/rules.md")):
         layer = re.match(r"## (Layer .*)", block)
         rule = re.match(r"### `([a-z0-9-]+)`: (.*)", block)
         if layer:
@@ -119,8 +118,7 @@ def main():
     check, stale = "--check" in sys.argv[1:], []
     for name, text in references().items():
         path = os.path.join(ROOT, "skills", name)
-        old = open(path, encoding="utf-8").read() if os.path.exists(path) else None
-        if old == text:
+        if os.path.exists(path) and read(path) == text:
             continue
         stale.append(name)
         if not check:
