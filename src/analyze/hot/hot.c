@@ -1,8 +1,5 @@
 /* The analysis of threads as a whole: its steps, the order of threads, sums, and what is not known.
  */
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,59 +30,6 @@ const char *hot_cause_name(enum hot_cause c)
 		       "a cause without a name");
 
 	return names[c];
-}
-
-const char *hot_text(struct hot *h, const char *fmt, ...)
-{
-	char *text;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
-	va_end(ap);
-	text = arena_alloc(&h->arena, (size_t)n + 1);
-	va_start(ap, fmt);
-	vsnprintf(text, (size_t)n + 1, fmt, ap);
-	va_end(ap);
-	return text;
-}
-
-const char *hot_name(const struct hot *h, uint32_t node)
-{
-	const struct node *n = h->g->nodes.v[node], *p;
-
-	if (n->type != &thread_type)
-		return n->type->name;
-	if (HAS(thread, n, name))
-		return GET(thread, n, name);
-	p = HAS(thread, n, process) ? h->g->nodes.v[GET(thread, n, process)] : NULL;
-	return p && HAS(process, p, name) ? GET(process, p, name) : "?";
-}
-
-void hot_add_name(struct strbuf *b, const char *name)
-{
-	for (size_t i = 0; name[i] && i < 32; i++)
-		strbuf_addc(b, (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i]);
-}
-
-const char *hot_label(struct hot *h, uint32_t node)
-{
-	const struct node *n = h->g->nodes.v[node];
-	struct strbuf b = {0};
-	const char *ret;
-
-	if (n->type == &thread_type) {
-		hot_add_name(&b, hot_name(h, node));
-		strbuf_addf(&b, "[%" PRIu64 "]", GET(thread, n, tid));
-	} else if (n->type == &wait_object_type && HAS(wait_object, n, kind)) {
-		hot_add_name(&b, GET(wait_object, n, kind));
-	} else {
-		hot_add_name(&b, n->type->name);
-	}
-	ret = hot_text(h, "%s", b.s);
-	strbuf_done(&b);
-	return ret;
 }
 
 const struct hot_thread *hot_of(const struct hot *h, uint32_t node)

@@ -187,7 +187,7 @@ void hot_fill_switching(struct hot *h, struct hot_thread *t)
 	if (strcmp(s->cause, "waiting") ||
 	    (hot_has(t->runq_pct) && t->runq_pct >= v[LIMIT_switches_runq]))
 		add_rivals(h, t, &b);
-	s->proof = b.n ? hot_text(h, "%s", b.s) : NULL;
+	s->proof = b.n ? arena_strdup(&h->arena, b.s) : NULL;
 	s->advice = switch_advice(t);
 	strbuf_done(&b);
 }
