@@ -32,18 +32,16 @@ void rule_unknown(struct rule_run *r, const char *missing, const char *how)
 
 const char *rule_text(struct rule_run *r, const char *fmt, ...)
 {
+	char text[1024];
 	va_list ap;
-	char *text;
 	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	text = arena_alloc(&r->f->arena, (size_t)n + 1);
-	va_start(ap, fmt);
-	vsnprintf(text, (size_t)n + 1, fmt, ap);
-	va_end(ap);
-	return text;
+	if (n < 0 || n >= (int)sizeof(text))
+		n = sizeof(text) - 1;
+	return arena_strndup(&r->f->arena, text, strnlen(text, (size_t)n));
 }
 
 void rule_clear(struct rule_run *r, const char *fmt, ...)
