@@ -86,7 +86,7 @@ static void add_finding(const struct study *s, const struct findings *f, const s
 	json_write_key(w, "subjects");
 	json_write_array(w);
 	vec_for(&fi->subjects, n)
-		node_id(s, *n, w);
+		entity(s, *n, w);
 	json_write_array_end(w);
 	add_values(s, fi, w);
 	json_write_key(w, "lost_ns");
