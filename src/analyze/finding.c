@@ -232,7 +232,10 @@ static void join_shortage(struct findings *f)
 		struct finding *fi = &f->v.v[i];
 
 		if (!strcmp(fi->rule, "cpu-wait")) {
+			enum severity own = all->severity;
+
 			join(all, fi);
+			all->severity = own;
 			continue;
 		}
 		/* Things move to the front: the one that all others join, too. */

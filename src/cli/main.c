@@ -139,7 +139,7 @@ static void print_help(FILE *f)
 	fprintf(f, "usage: witty-profiler COMMAND [OPTION]... [ARGUMENT]...\n\n"
 		   "Records what a Linux host does and shows who talks to whom.\n\ncommands:\n");
 	for (size_t i = 0; i < NVERBS; i++)
-		fprintf(f, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+		fprintf(f, "  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
 	fprintf(f, "\n'witty-profiler COMMAND --help' tells more; 'witty-profiler --version' the version.\n");
 }
 

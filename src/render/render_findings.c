@@ -9,6 +9,9 @@
 #include "text.h"
 #include "units.h"
 
+/* What other findings brought into one is cut: it is for people to read. */
+#define MOST_PARTS 6
+
 static void add_number(struct strbuf *b, double v, enum unit unit)
 {
 	if (unit == BYTES)
@@ -117,18 +120,24 @@ static void add_finding(struct page *p, const struct study *s, const struct find
 		labelled(p, "evidence", fi->why);
 	for (size_t i = 0; i < fi->values.n && i < 12; i++)
 		add_value(p, s, &fi->values.v[i]);
-	vec_for(&fi->also, a) {
-		labelled(p, "same root", a->title);
-		if (a->why[0]) {
+	for (size_t i = 0; i < fi->also.n && i < MOST_PARTS; i++) {
+		labelled(p, "same root", fi->also.v[i].title);
+		if (fi->also.v[i].why[0]) {
 			page_item(p, 2);
-			page_text(p, a->why, 0);
+			page_text(p, fi->also.v[i].why, 0);
 			page_end(p);
 		}
 	}
-	vec_for(&fi->advice, a)
-		labelled(p, "advice", *a);
-	vec_for(&fi->commands, c)
-		add_command(p, *c);
+	if (fi->also.n > MOST_PARTS) {
+		page_item(p, 1);
+		strbuf_addf(p->b, "and %zu more with the same root; --format json has all",
+			    fi->also.n - MOST_PARTS);
+		page_end(p);
+	}
+	for (size_t i = 0; i < fi->advice.n && i < MOST_PARTS; i++)
+		labelled(p, "advice", fi->advice.v[i]);
+	for (size_t i = 0; i < fi->commands.n && i < 2 * MOST_PARTS; i++)
+		add_command(p, fi->commands.v[i]);
 	if (fi->expectation)
 		labelled(p, "expect", fi->expectation);
 }

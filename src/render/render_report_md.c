@@ -150,8 +150,13 @@ static void add_item(struct report *r, const struct finding *fi, unsigned layer,
 	else
 		strbuf_add(&b, "no single one");
 	line(r, "Root", b.s);
-	vec_for(&fi->also, a)
-		line(r, "Same root", a->title);
+	for (size_t i = 0; i < fi->also.n && i < 6; i++)
+		line(r, "Same root", fi->also.v[i].title);
+	if (fi->also.n > 6) {
+		strbuf_clear(&b);
+		strbuf_addf(&b, "and %zu more", fi->also.n - 6);
+		line(r, "Same root", b.s);
+	}
 	strbuf_clear(&b);
 	if (fi->lost_basis) {
 		text_time(&b, (double)fi->lost_ns);
@@ -160,15 +165,15 @@ static void add_item(struct report *r, const struct finding *fi, unsigned layer,
 		strbuf_add(&b, "time lost cannot be estimated from this file");
 	}
 	line(r, "Impact", b.s);
-	vec_for(&fi->advice, a)
-		line(r, "Advice", *a);
+	for (size_t i = 0; i < fi->advice.n && i < 6; i++)
+		line(r, "Advice", fi->advice.v[i]);
 	if (fi->commands.n) {
 		/* Of a name that has three back ticks in it, no block could be made. */
 		strbuf_add(r->p.b, "\n```\n");
-		vec_for(&fi->commands, c) {
+		for (size_t i = 0; i < fi->commands.n && i < 12; i++) {
 			struct strbuf text = {0};
 
-			text_clean(&text, *c, 400);
+			text_clean(&text, fi->commands.v[i], 400);
 			for (char *at = text.s; at && (at = strstr(at, "```")); at += 3)
 				memcpy(at, "'''", 3);
 			strbuf_addf(r->p.b, "%s\n", strbuf_str(&text));

@@ -423,7 +423,7 @@ static const struct fault {
     {"cpu-quota", throttled, NULL, SEVERITY_WARNING, BOX},
     {"too-many-threads", many_threads, NULL, SEVERITY_WARNING, RANK},
     {"cpu-wait", neighbour, NULL, SEVERITY_WARNING, RANK},
-    {"cpu-oversubscribed", crowd, NULL, SEVERITY_CRITICAL, HOST},
+    {"cpu-oversubscribed", crowd, NULL, SEVERITY_WARNING, HOST},
     {"device-idle", idle_gpu, NULL, SEVERITY_WARNING, GPU},
     {"device-busy", busy_gpu, NULL, SEVERITY_NOTICE, GPU},
     {"device-throttled", hot_gpu, NULL, SEVERITY_CRITICAL, GPU},

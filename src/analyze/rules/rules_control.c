@@ -85,6 +85,7 @@ static bool is_explained(const struct rule_run *r, uint32_t thread)
 static void check_demand(struct rule_run *r)
 {
 	double demand, runq = 0, run = 0, told = 0;
+	enum severity grade;
 	struct finding *fi;
 
 	if (!rule_has_run_queues(r))
@@ -103,7 +104,9 @@ static void check_demand(struct rule_run *r)
 	if (demand <= rule_limit(r, LIMIT_cpu_demand) || told * 2 > runq ||
 	    rule_grade(r, runq * 100 / (run + runq)) == SEVERITY_INFO)
 		return;
-	fi = rule_fire(r, rule_grade(r, runq * 100 / (run + runq)), 80, r->x->host);
+	/* The host does as much as it can: what is late for it may be planned so. */
+	grade = rule_grade(r, runq * 100 / (run + runq));
+	fi = rule_fire(r, grade > SEVERITY_WARNING ? SEVERITY_WARNING : grade, 80, r->x->host);
 	for (size_t i = 0; i < r->x->hot->threads.n && fi->subjects.n < 5; i++)
 		if (facts_pct(r->x, (double)r->x->hot->threads.v[i].runq_ns) > 5)
 			finding_subject(fi, r->x->hot->threads.v[i].node);
@@ -166,7 +169,8 @@ const struct rule rules_control[] = {
      .layer = LAYER_COMPUTE,
      .title = "The host's threads want more CPUs than it has",
      .fires = "running and runnable time of all threads is more than `cpu.demand` of all CPUs.",
-     .graded = "share of time lost: run-queue time of the wanted CPU time.",
+     .graded = "share of time lost: run-queue time of the wanted CPU time; at most a warning, for "
+	       "the host does as much as it can.",
      .needs = "thread.run_ns and runq_ns (probe sched), number of CPUs.",
      .advice = "run less at once, or on more CPUs.",
      RULE_LIMITS(LIMIT_cpu_demand),

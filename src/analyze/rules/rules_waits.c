@@ -56,6 +56,25 @@ static bool is_asked_by(const struct facts *x, uint32_t waiter, uint32_t root)
 	return a != TOPO_NONE && b != TOPO_NONE && a != b && topo_who_asks(x->s->t, b, a) > 0;
 }
 
+/* Who started a process and looks whether it has ended or said something has nothing else to do
+ * meanwhile. */
+static bool watches_child(const struct facts *x, const struct wait_pattern *p)
+{
+	const struct process_fact *up = p->threads.n ? fact_process(x, p->threads.v[0]) : NULL;
+	const struct process_fact *of = p->root != NODE_NONE ? fact_process(x, p->root) : NULL;
+
+	/* Where data is known to go from the child to it, as from a loader, the confidence is
+	 * higher. */
+	if (!up || !of || up == of || p->confidence_pct > 60)
+		return false;
+	for (unsigned depth = 0; of && depth < 64; depth++) {
+		if (of == up)
+			return true;
+		of = of->parent == NODE_NONE ? NULL : &x->processes.v[of->parent];
+	}
+	return false;
+}
+
 /* The root itself lacks a CPU, and who has it is not in the recording: as with cpu-wait, one level
  * less. */
 static enum severity known_grade(const struct rule_run *r, enum severity grade, uint32_t root)
@@ -160,6 +179,8 @@ static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 	if (rule_grade(r, share) == SEVERITY_INFO)
 		return;
 	fi = rule_fire(r, known_grade(r, rule_grade(r, share), p->root), p->confidence_pct, root);
+	if (watches_child(r->x, p))
+		fi->severity = SEVERITY_NOTICE;
 	fi->chains = p->root != NODE_NONE;
 	for (size_t i = 0; i < p->threads.n && fi->subjects.n < 32; i++)
 		if (!is_asked_by(r->x, p->threads.v[i], p->root))
