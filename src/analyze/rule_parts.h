@@ -116,7 +116,7 @@ enum severity rule_grade_value(const struct rule_run *r, double v, enum limit no
 			       enum limit warning, enum limit critical);
 
 /* Formatted text in the arena of the findings. */
-__attribute__((format(printf, 2, 3))) const char *rule_text(struct rule_run *r, const char *fmt,
+__attribute__((format(printf, 2, 3), nonnull(2))) const char *rule_text(struct rule_run *r, const char *fmt,
 							    ...);
 /** "python3[4711]", "worker[4712] of python3[4711]", name of a container, else the printed id. */
 const char *rule_name(struct rule_run *r, uint32_t node);
