@@ -168,6 +168,14 @@ static const char *file_text(struct rule_run *r, const struct disk_waiter *w)
 	return "";
 }
 
+/* Blocked for long on a disk that is idle: it is not the disk that is slow. */
+static bool is_limited(const struct rule_run *r, const struct disk_waiter *w)
+{
+	double busy = w->disk == NODE_NONE ? NAN : busy_pct(r->x, r->x->g->nodes.v[w->disk]);
+
+	return busy * 3 < facts_pct(r->x, (double)w->ns) && facts_pct(r->x, (double)w->ns) > 20;
+}
+
 static void wait_fired(struct rule_run *r, const struct disk_waiter *w, bool writes)
 {
 	double pct = facts_pct(r->x, (double)w->ns);
@@ -191,6 +199,18 @@ static void wait_fired(struct rule_run *r, const struct disk_waiter *w, bool wri
 			    rule_ns(r, (double)w->ns), file_text(r, w), writes ? "wrote" : "read",
 			    rule_bytes(r, (double)(writes ? w->written : w->read)),
 			    disk_text(r, w->disk));
+	if (is_limited(r, w)) {
+		fi->why =
+		    rule_text(r,
+			      "%s The disk itself had little to do meanwhile: a limit holds the "
+			      "thread back, or a file system that is not on it.",
+			      fi->why);
+		finding_advice(
+		    fi,
+		    "Look for an I/O limit of its control group, and for a remote file system.");
+		finding_command(
+		    fi, "cat /sys/fs/cgroup/GROUP/io.max   # version 1: blkio.throttle.*_device");
+	}
 	if (writes) {
 		finding_advice(fi, "Write checkpoints in the background (asynchronous "
 				   "checkpointing, a thread or process of its own) "
