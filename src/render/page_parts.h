@@ -16,6 +16,8 @@
 #define PAGE_FOLDS_MAX	   600
 #define PAGE_LINKS_MAX	   8000
 #define PAGE_THREADS_MAX   6000
+#define PAGE_FINDINGS_MAX  150
+#define PAGE_SUBJECTS_MAX  100 /* of one finding */
 #define PAGE_WAITS_OF_ONE  8   /* objects and wakers of each thread */
 #define PAGE_CPUS_OF_ONE   256 /* CPUs of each thread */
 #define PAGE_TEXT_MAX	   400 /* bytes of a command line */

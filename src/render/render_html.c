@@ -20,7 +20,7 @@ static void write_left_out(const char *what, size_t kept, size_t all, struct jso
 	json_write_object_end(w);
 }
 
-static void write_limits(const struct page *p, struct json_writer *w)
+static void write_limits(const struct page *p, size_t findings, struct json_writer *w)
 {
 	static const char *const names[] = {[ACTOR_PROCESS] = "processes", [ACTOR_OUTSIDE] = "ends outside",
 					    [ACTOR_STORAGE] = "file systems", [ACTOR_DEVICE] = "accelerators"};
@@ -31,6 +31,7 @@ static void write_limits(const struct page *p, struct json_writer *w)
 		write_left_out(names[k], p->actors_kept[k], p->actors_all[k], w);
 	write_left_out("threads", p->threads.n, p->threads_all, w);
 	write_left_out("links", p->links.n, p->links_all, w);
+	write_left_out("findings", findings < PAGE_FINDINGS_MAX ? findings : PAGE_FINDINGS_MAX, findings, w);
 	json_write_array_end(w);
 	json_key_u64(w, "processes_all", p->actors_all[ACTOR_PROCESS]);
 	json_key_u64(w, "threads_all", p->threads_all);
@@ -60,7 +61,7 @@ void render_page_json(const struct study *s, const struct findings *f, const str
 	json_write_object(w);
 	graph_write_about(s->g, w);
 	json_write_object_end(w);
-	write_limits(&p, w);
+	write_limits(&p, f ? f->v.n : 0, w);
 	page_write_machine(&p, w);
 	page_write_actors(&p, w);
 	page_write_links(&p, w);

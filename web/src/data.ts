@@ -112,7 +112,7 @@ export interface Doc {
   hosts: Entity[]; numa: Entity[]; cpus: Cpu[]; containers: Container[]; actors: Actor[]; unused_devices: Actor[]; main?: number;
   links: Link[]; threads: Thread[]; roots: Root[]; chains: Chain[];
   thread_nodes: { thread: number; cpu: [node: number, amount: number][]; remote?: number }[];
-  findings: Finding[]; blind?: string[]; topology: Structure; time?: Time;
+  findings: Finding[]; findings_all: number; blind?: string[]; topology: Structure; time?: Time;
 }
 
 export function readDocument(): Doc {

@@ -23,6 +23,7 @@ export class Model {
   readonly linksOf = new Map<number, Link[]>();
   readonly threadsOf = new Map<number, number[]>();
   readonly findingsOf = new Map<string, Finding[]>();
+  private readonly usersDevices = new Map<number, Actor[]>();
   readonly windowNs: number;
   readonly findings: Finding[];
 
@@ -69,6 +70,13 @@ export class Model {
   /** Chain of the waits of a thread, or of the threads that do the same in its process. */
   chainOf(thread: number): Chain | undefined {
     return this.doc.chains.find((c) => c.threads.includes(thread));
+  }
+
+  /** Devices of a process. */
+  devicesOf(row: number): Actor[] {
+    if (!this.usersDevices.size)
+      for (const d of this.doc.actors) for (const user of d.users ?? []) push(this.usersDevices, user, d);
+    return this.usersDevices.get(row) ?? [];
   }
 
   /** Whether a process uses a device of another node than it runs on most; undefined: not known. */

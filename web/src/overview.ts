@@ -13,14 +13,15 @@ function evidenceView(f: Finding, kind: string | undefined): View {
   return f.layer === "memory" || f.layer === "interconnect" ? "placement" : "topology";
 }
 
-const FINDINGS_SHOWN = 12, VALUES_SHOWN = 6;
+const FINDINGS_SHOWN = 12, FINDINGS_OPEN = 3, VALUES_SHOWN = 6;
 
 const LEFT_OUT: Record<string, string> = {
-  threads: "the others are threads of the kernel, or did least", links: "the others are the smallest",
+  threads: "the others are threads of the kernel, or did least", links: "the others are the smallest", findings: "the others lost less time",
 };
 
 export class OverviewView implements ViewPart {
   readonly element: HTMLElement;
+  private readonly opened = new Set<Finding>();
 
   constructor(private readonly model: Model) {
     this.element = h("div", { class: "overview" },
@@ -50,7 +51,7 @@ export class OverviewView implements ViewPart {
     if (!one) return this.card(title, "Nothing", "No process has a third or more of its accesses on another node.", "placement");
     const { a } = one;
     const runs = a.place?.cpu[0], has = a.place?.memory[0];
-    const device = doc.actors.find((d) => d.kind === "device" && d.users?.includes(one.row));
+    const device = this.model.devicesOf(one.row)[0];
     return this.card(title, name(this.model.actorLabel(one.row)),
       `runs ${percent(runs?.[1])} on node ${runs?.[0]}` +
       (has ? `, has ${percent(has[1])} of its memory on node ${has[0]}` : "") +
@@ -96,9 +97,12 @@ export class OverviewView implements ViewPart {
 
   private findings(): HTMLElement {
     const list = this.model.findings;
-    const box = h("section", { class: "findings", "aria-label": "Findings" }, h("h3", {}, `Findings (${list.length})`));
+    const box = h("section", { class: "findings", "aria-label": "Findings" }, h("h3", {}, `Findings (${Math.max(list.length, this.model.doc.findings_all).toLocaleString("en")})`));
     if (!list.length) box.append(h("p", {}, "No rule found anything. What could not be evaluated stands under \u201cWhat this cannot tell\u201d."));
-    const show = (from: number, to: number): void => box.append(...list.slice(from, to).map((f, i) => this.finding(f, from + i)));
+    // Of what is said again and again, one is open.
+    const seen = new Set<string>();
+    list.forEach((f) => { if (this.opened.size < FINDINGS_OPEN && !seen.has(f.rule)) this.opened.add(f); seen.add(f.rule); });
+    const show = (from: number, to: number): void => box.append(...list.slice(from, to).map((f) => this.finding(f)));
     show(0, FINDINGS_SHOWN);
     if (list.length > FINDINGS_SHOWN) {
       const more = h("button", { type: "button", click: () => { more.remove(); show(FINDINGS_SHOWN, list.length); } }, `Show ${list.length - FINDINGS_SHOWN} more findings`);
@@ -107,7 +111,7 @@ export class OverviewView implements ViewPart {
     return box;
   }
 
-  private finding(f: Finding, i: number): HTMLElement {
+  private finding(f: Finding): HTMLElement {
     const link = (id: string): HTMLElement => {
       const b = this.model.boxes.get(id);
       const kind = b?.thread !== undefined && b.thread >= 0 ? "thread" : b?.kind;
@@ -115,7 +119,7 @@ export class OverviewView implements ViewPart {
     };
     const subjects = [...new Map(f.subjects.filter((id) => id !== f.root).map((id) => [this.model.boxes.get(id) ?? id, id])).values()];
     const share = f.lost_ns && this.model.windowNs ? `${time(f.lost_ns)} lost` : "";
-    return h("details", { class: `finding ${f.severity}`, open: i < 3 },
+    return h("details", { class: `finding ${f.severity}`, open: this.opened.has(f) },
       h("summary", {}, h("span", { class: "severity" }, f.severity), " ", h("strong", {}, f.title), " ",
         h("span", { class: "aside" }, [share, `${f.layer}`, `${f.confidence_pct} % sure`].filter(Boolean).join(" \u00b7 "))),
       h("p", {}, f.why),
@@ -143,7 +147,12 @@ export class OverviewView implements ViewPart {
       ["Window", about.window_ns ? `${time(about.window_ns)}, ${plural(about.intervals, "interval")}` : "not known: an imported graph"],
       ["Processes", doc.processes_all.toLocaleString("en")], ["Threads", doc.threads_all.toLocaleString("en")],
       ["Recorded by", about.tool ?? UNKNOWN], ["Options", about.options ?? UNKNOWN]);
-    for (const g of doc.topology.groups.slice(0, 5)) facts.push(["Group", `${g.name}: ${g.patterns[0]?.text ?? g.shape.name}`]);
+    const groups = new Map<string, number>();
+    for (const g of doc.topology.groups) {
+      const text = `${g.name}: ${g.patterns[0]?.text ?? g.shape.name}`;
+      groups.set(text, (groups.get(text) ?? 0) + 1);
+    }
+    for (const [text, n] of [...groups].slice(0, 6)) facts.push(["Group", n > 1 ? `${text} (${n} such groups)` : text]);
     return h("section", { class: "card" }, h("h3", {}, "What was observed"),
       h("dl", {}, ...facts.flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, h("bdi", {}, v))])));
   }

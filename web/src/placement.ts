@@ -80,7 +80,7 @@ export class PlacementView implements ViewPart {
     const map = (what: "cpu" | "memory", caption: string): HTMLElement => heatmap({
       caption, rows: shown.map((x) => ({ label: model.actorLabel(x.row) })), columns: nodes.map((n) => ({ label: String(n) })), rowTitle: "process", columnTitle: "node", max: 1, cell: 42, format: percent,
       value: (r, c) => share(shown[r].a, what, nodes[c]), press: (r) => update({ selected: of(shown[r].row).id }),
-      mark: (r, c) => model.doc.actors.some((d) => d.kind === "device" && d.users?.includes(shown[r].row) && inRanges(d.near, nodes[c])),
+      mark: (r, c) => model.devicesOf(shown[r].row).some((d) => inRanges(d.near, nodes[c])),
       scaleNote: "frame: node of its device",
     });
     const verdict = new Table<(typeof rows)[0]>({ caption: "Agreement of CPU and memory", rows, sortBy: 3, step: 20, key: (x) => x.a.id, selected: state.selected, select: (x) => update({ selected: x.a.id }), search: (x) => model.actorLabel(x.row),

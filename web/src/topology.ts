@@ -11,7 +11,7 @@ import { state, update } from "./state";
 import { Table } from "./table";
 import { amountIn } from "./time";
 import { Curve, curvesOf, CURVES_MAX, drawBoxes, drawCurves, idOf, kindClass } from "./topology_draw";
-import { isOpen, Layout, layout, moreId, Placed, standIn } from "./topology_layout";
+import { FEW, isOpen, isShown, Layout, layout, moreId, Placed, standIn } from "./topology_layout";
 import { side } from "./topology_side";
 
 export class TopologyView implements ViewPart {
@@ -58,7 +58,7 @@ export class TopologyView implements ViewPart {
     const opened = new Set(state.opened);
     for (let b = box.parent, child = box; b && b.kind !== "root"; child = b, b = b.parent) {
       if (!isOpen(this.model, b, opened)) opened.has(b.id) ? opened.delete(b.id) : opened.add(b.id);
-      if (b.children.indexOf(child) >= 18 && child.kind !== "numa" && child.kind !== "device") opened.add(moreId(b));
+      if (!isShown(child, b.children.indexOf(child), FEW)) opened.add(moreId(b));
     }
     if (opened.size !== state.opened.size) state.opened = opened;
   }

@@ -13,7 +13,9 @@ export interface Placed {
 export interface Layout { all: Placed[]; top: Placed[]; w: number; h: number; of: Map<string, Placed> }
 
 const HEADER = 26, PAD = 10;
-const SHOWN = { few: 18, many: 400 };
+const MANY = 400;
+/** Children of one kind that are shown before more are asked for. */
+export const FEW = 18;
 const SIZE: Partial<Record<Box["kind"], [number, number]>> = {
   thread: [150, 30], device: [132, 44], outside: [170, 34], storage: [170, 34], numa: [200, 60], ends: [170, 44], host: [220, 60],
 };
@@ -29,6 +31,14 @@ export function isOpen(model: Model, box: Box, toggled: Set<string>): boolean {
   return box.children.length > 0 && opensByItself(model, box) !== toggled.has(box.id);
 }
 
+/* Devices come before processes and do not take their room; a machine has all its nodes. */
+export function isShown(child: Box, i: number, most: number): boolean {
+  if (child.kind === "numa" || child.kind === "ends") return true;
+  if (child.kind === "device" || i < most) return i < most;
+  const devices = child.parent?.children.findIndex((c) => c.kind !== "device") ?? 0;
+  return i - devices < most;
+}
+
 export const moreId = (box: Box): string => box.id + "#more";
 
 function place(model: Model, box: Box, toggled: Set<string>, wanted: (b: Box) => boolean): Placed {
@@ -39,9 +49,8 @@ function place(model: Model, box: Box, toggled: Set<string>, wanted: (b: Box) =>
     return placed;
   }
   const children = box.children.filter(wanted);
-  const most = toggled.has(moreId(box)) ? SHOWN.many : SHOWN.few;
-  // Nodes and devices are what a machine is made of: all of them are shown.
-  const shown = children.filter((c, i) => c.kind === "numa" || c.kind === "device" || i < most);
+  const most = toggled.has(moreId(box)) ? MANY : FEW;
+  const shown = children.filter((c, i) => isShown(c, i, most));
   placed.children = shown.map((c) => place(model, c, toggled, wanted));
   if (shown.length < children.length)
     placed.children.push({ box, x: 0, y: 0, w: 172, h: 30, open: false, more: children.length - shown.length, children: [] });

@@ -41,8 +41,8 @@ static void write_finding(struct page *p, const struct finding *f, struct json_w
 		json_key_str(w, "root", graph_node_id(p->g, f->root));
 	json_write_key(w, "subjects");
 	json_write_array(w);
-	vec_for(&f->subjects, s)
-		json_write_str(w, graph_node_id(p->g, *s));
+	for (size_t i = 0; i < f->subjects.n && i < PAGE_SUBJECTS_MAX; i++)
+		json_write_str(w, graph_node_id(p->g, f->subjects.v[i]));
 	json_write_array_end(w);
 	if (f->lost_basis) {
 		json_key_u64(w, "lost_ns", f->lost_ns);
@@ -65,9 +65,10 @@ static void write_finding(struct page *p, const struct finding *f, struct json_w
 
 void page_write_findings(struct page *p, const struct findings *f, struct json_writer *w)
 {
+	json_key_u64(w, "findings_all", f ? f->v.n : 0);
 	json_write_key(w, "findings");
 	json_write_array(w);
-	for (size_t i = 0; f && i < f->v.n; i++)
+	for (size_t i = 0; f && i < f->v.n && i < PAGE_FINDINGS_MAX; i++)
 		write_finding(p, &f->v.v[i], w);
 	json_write_array_end(w);
 	if (f)

@@ -276,7 +276,8 @@ void page_write_time(struct page *p, struct json_writer *w)
 {
 	const struct timeline *time = p->s->time;
 
-	if (!time || !time->intervals.n)
+	/* A graph that became a recording has an interval, and nothing in it. */
+	if (!time || !time->intervals.n || (!time->slices.n && !(p->amounts && p->amounts->v.n)))
 		return;
 	p->buckets = time->intervals.n < BUCKETS_MAX ? time->intervals.n : BUCKETS_MAX;
 	json_write_key(w, "time");
