@@ -21,7 +21,7 @@ export interface Heat {
 const LABEL = 210;
 
 export function heatmap(m: Heat): HTMLElement {
-  const w = m.cell ?? Math.max(10, Math.min(46, 760 / Math.max(1, m.columns.length))), hgt = 22;
+  const w = m.cell ?? Math.max(10, Math.min(64, 900 / Math.max(1, m.columns.length))), hgt = 22;
   const tall = Math.max(...m.columns.map((c) => Math.min(24, c.label.length)), 1);
   const top = w < 40 || tall > 5 ? tall * 5 + 16 : 22;
   let most = m.max ?? 0;
@@ -47,7 +47,7 @@ export function heatmap(m: Heat): HTMLElement {
       if (share > 0) cell.setAttribute("fill-opacity", (0.12 + 0.88 * share).toFixed(3));
       if (m.mark?.(r, c)) cell.classList.add("marked");
       svg.append(cell);
-      if (v !== undefined && share > 0 && w >= 38)
+      if (v !== undefined && share > 0 && w >= 40 && m.format(v).length <= w / 6.6)
         svg.append(s("text", { x: LABEL + c * w + w / 2, y: y + 15, class: share > 0.5 ? "value strong" : "value", "text-anchor": "middle" }, m.format(v)));
     });
   });

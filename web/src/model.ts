@@ -59,12 +59,14 @@ export class Model {
   actorLabel(row: number): string {
     const a = this.doc.actors[row];
     if (a.stands_for) return `${a.stands_for.toLocaleString("en")} more ${a.program || plural2(a.kind)}`;
-    return a.label ?? a.id;
+    const label = a.label ?? a.id;
+    return a.role === "worker rank" && a.rank !== undefined ? `${label} rank ${a.rank}` : label;
   }
 
   /** What an id stands for, for people. */
   labelOf(id: string): string {
-    return this.boxes.get(id)?.label ?? id;
+    const box = this.boxes.get(id);
+    return box && box.actor >= 0 ? this.actorLabel(box.actor) : box?.label ?? id;
   }
 
   /** Chain of the waits of a thread, or of the threads that do the same in its process. */
@@ -137,7 +139,7 @@ export class Model {
   private buildActors(): void {
     this.doc.actors.forEach((a, row) => {
       const kind: BoxKind = a.kind === "outside" ? "outside" : a.kind;
-      const box = this.add(a.id, kind, this.actorLabel(row), this.parentOf(a));
+      const box = this.add(a.id, kind, a.stands_for ? this.actorLabel(row) : a.label ?? a.id, this.parentOf(a));
       box.actor = row;
       // Ranks of a group stay together, in their order.
       box.weight = a.kind === "device" ? 1e15 - row : a.group !== undefined ? 1e14 - a.group * 1e6 - (a.rank ?? 0)

@@ -68,7 +68,7 @@ export class ThreadsView implements ViewPart {
         { title: "No CPU", numeric: true, help: "Time runnable, but not running", value: (r) => t(r).runq_ns, cell: (r) => time(t(r).runq_ns) },
         { title: "Switches", numeric: true, help: "Voluntary and involuntary, in the window", value: (r) => (t(r).voluntary_switches ?? 0) + (t(r).involuntary_switches ?? 0) || undefined,
           cell: (r) => t(r).voluntary_switches === undefined ? "\u2013" : `${count(t(r).voluntary_switches)} + ${count(t(r).involuntary_switches)}` },
-        ...(doc.time && doc.time.starts_ns.length > 1 ? [{ title: "Running over time", value: () => undefined, cell: (r: number) => sparkline(doc.time?.threads[r]?.[0]) }] : []),
+        ...(doc.time && doc.time.starts_ns.length > 1 ? [{ title: "Over time", help: "Time on a CPU in each interval", value: () => undefined, cell: (r: number) => sparkline(doc.time?.threads[r]?.[0]) }] : []),
       ],
     });
     this.element = h("div", { class: "threads" }, h("h2", {}, "Threads"),

@@ -191,6 +191,7 @@ export class TopologyView implements ViewPart {
     for (const c of this.curves) {
       const hit = !chosen || within(c.from) || within(c.to);
       c.path?.classList.toggle("dim", !hit);
+      c.amount?.classList.toggle("dim", !hit);
       if (chosen && hit) for (const p of [c.from, c.to]) near.add(idOf(p));
     }
     for (const [id, g] of this.groups) {

@@ -8,7 +8,7 @@ import { Layout, moreId, Placed, standIn } from "./topology_layout";
 
 /** All flows of a kind between what is drawn for two ends. */
 export interface Curve {
-  from: Placed; to: Placed; kind: string; bytes: number; known: boolean; links: Link[]; path?: SVGPathElement;
+  from: Placed; to: Placed; kind: string; bytes: number; known: boolean; links: Link[]; path?: SVGPathElement; amount?: SVGTextElement;
 }
 
 export const CURVES_MAX = 150;
@@ -76,8 +76,8 @@ export function drawCurves(model: Model, curves: Curve[], shown: number, press: 
     c.path = s("path", { d, class: `curve ${kindClass(model, c.kind)}${c.known ? "" : " unknown"}${away ? " away" : ""}`, "stroke-width": (away ? 2.2 : 1.2 + 6.5 * share).toFixed(2),
       "marker-end": "url(#arrow)", click: (e) => { e.stopPropagation(); press(c); } }, s("title", {}, label));
     g.append(c.path);
-    if (known.indexOf(c) >= 0 && known.indexOf(c) < 8)
-      amounts.append(s("text", { x: mid[0], y: mid[1], class: "amount", "text-anchor": "middle" }, bytes(c.bytes)));
+    if (known.indexOf(c) >= 0 && known.indexOf(c) < 6 && c.bytes > most / 50)
+      amounts.append(c.amount = s("text", { x: mid[0], y: mid[1], class: "amount", "text-anchor": "middle" }, bytes(c.bytes)));
   });
   return [g, amounts];
 }
@@ -90,8 +90,7 @@ function subtitle(model: Model, box: Box): string {
   if (a && a.kind !== "process") return a.bytes_in + a.bytes_out ? `in ${bytes(a.bytes_in)}, out ${bytes(a.bytes_out)}` : "";
   if (a) {
     const cpu = a.cpu_ns === undefined ? "" : `cpu ${time(a.cpu_ns)}`;
-    const role = a.role ? (a.role + (a.role === "worker rank" ? ` ${a.rank}` : "")) : "";
-    return [role, cpu].filter(Boolean).join(", ");
+    return [a.role && a.role + (a.role === "worker rank" ? ` ${a.rank}` : ""), cpu].filter(Boolean).join(", ");
   }
   return inside(model, box);
 }

@@ -61,13 +61,13 @@ function place(model: Model, box: Box, toggled: Set<string>, wanted: (b: Box) =>
 const WANTED = 1.9; // width to height: that of the space for the picture
 
 /* Rows from left to right up to a width; devices have a row of their own, at the top. @return height */
-function rows(p: Placed, limit: number, gap: number): [number, number] {
+function rows(p: Placed, limit: number, gap: number, between: number): [number, number] {
   let x = PAD, y = HEADER + PAD, row = 0, right = 0, last = "";
   for (const c of p.children) {
     const newKind = last === "device" && c.box.kind !== "device";
     if (x > PAD && (x + c.w > limit + PAD || newKind)) {
       x = PAD;
-      y += row + gap;
+      y += row + (last === "device" && newKind ? gap : between);
       row = 0;
     }
     c.x = x;
@@ -82,20 +82,22 @@ function rows(p: Placed, limit: number, gap: number): [number, number] {
 
 /* The width at which the box comes nearest to the shape that is wanted. */
 function pack(p: Placed): void {
-  const gap = p.box.kind === "host" ? 30 : 14;
+  // Room for the curves between processes, which go along the gaps.
+  const busy = p.box.kind === "numa" || p.box.kind === "container", gap = p.box.kind === "host" ? 34 : busy ? 40 : 14;
+  const between = p.box.kind === "host" ? 34 : busy ? 30 : 12;
   const widest = Math.max(0, ...p.children.map((c) => c.w));
   const all = p.children.reduce((sum, c) => sum + c.w + gap, 0);
   const wanted = p.box.kind === "host" ? WANTED : p.box.id === "outside" ? 0.3 : 1.4;
   let best = Infinity, width = widest;
   for (let limit = widest; ; limit += Math.max(40, widest / 4)) {
-    const [w, hgt] = rows(p, limit, gap);
+    const [w, hgt] = rows(p, limit, gap, between);
     const badness = Math.abs(Math.log(w / hgt / wanted)) + (w * hgt) / 4e7;
     if (badness < best) { best = badness; width = limit; }
     if (limit > all) break;
   }
-  [p.w, p.h] = rows(p, width, gap);
+  [p.w, p.h] = rows(p, width, gap, between);
   // A heading that is cut off tells nothing.
-  p.w = Math.max(p.w, Math.min(p.box.label.length + 16, 34) * 7 + 30);
+  p.w = Math.max(p.w, Math.min(p.box.label.length + 20, 38) * 7 + 30);
 }
 
 function absolute(p: Placed, x: number, y: number, out: Layout): void {
