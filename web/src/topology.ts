@@ -152,7 +152,7 @@ export class TopologyView implements ViewPart {
     const links = model.doc.links.filter((l) => !state.kindsOff.has(l.kind) && (!state.minRate || (l.bytes ?? 0) >= state.minRate));
     this.curves = curvesOf(model, this.layout, links, (l) => amountIn(model, l, state.brush)).filter((c) => !state.brush || c.bytes > 0 || !c.known);
     const [below, above] = drawBoxes(model, this.layout, (p) => this.select(p), (p) => this.toggle(p));
-    const [lines, amounts] = drawCurves(model, this.curves, CURVES_MAX, (c) => update({ selected: c.from.box.id }));
+    const [lines, amounts] = drawCurves(model, this.layout, this.curves, CURVES_MAX, (c) => update({ selected: c.from.box.id }));
     this.stage.replaceChildren(below, lines, above, amounts);
     this.groups = new Map([...this.stage.querySelectorAll<SVGGElement>("[data-id]")].map((g) => [g.getAttribute("data-id") ?? "", g]));
     this.note.textContent = this.curves.length > CURVES_MAX ? `The ${CURVES_MAX} largest of ${this.curves.length} flows are drawn; the tables have all.` : "";

@@ -44,14 +44,28 @@ function edgeOf(p: Placed, tx: number, ty: number): [number, number] {
   return [cx + dx * scale, cy + dy * scale];
 }
 
-function curvePath(a: Placed, b: Placed): { d: string; mid: [number, number] } {
+interface Path { d: string; at: (t: number) => [number, number] }
+
+function curvePath(a: Placed, b: Placed): Path {
   const ax = a.x + a.w / 2, ay = a.y + a.h / 2, bx = b.x + b.w / 2, by = b.y + b.h / 2;
   const length = Math.hypot(bx - ax, by - ay) || 1, bow = Math.min(60, length * 0.16);
   // To the right of the way, so that both directions lie beside each other.
   const mx = (ax + bx) / 2 - ((by - ay) / length) * bow, my = (ay + by) / 2 + ((bx - ax) / length) * bow;
   const [x0, y0] = edgeOf(a, mx, my), [x1, y1] = edgeOf(b, mx, my);
   const n = (v: number): string => v.toFixed(1);
-  return { d: `M${n(x0)} ${n(y0)}Q${n(mx)} ${n(my)} ${n(x1)} ${n(y1)}`, mid: [(x0 + 2 * mx + x1) / 4, (y0 + 2 * my + y1) / 4] };
+  const at = (t: number): [number, number] => {
+    const u = 1 - t;
+    return [u * u * x0 + 2 * u * t * mx + t * t * x1, u * u * y0 + 2 * u * t * my + t * t * y1];
+  };
+  return { d: `M${n(x0)} ${n(y0)}Q${n(mx)} ${n(my)} ${n(x1)} ${n(y1)}`, at };
+}
+
+/* A place for the amount on the curve where it hides no name. */
+function freePlace(path: Path, closed: Placed[]): [number, number] {
+  const covers = (p: Placed, [x, y]: [number, number]): boolean => x > p.x - 24 && x < p.x + p.w + 24 && y > p.y - 2 && y < p.y + p.h + 12;
+  for (const t of [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9])
+    if (!closed.some((p) => covers(p, path.at(t)))) return path.at(t);
+  return path.at(0.5);
 }
 
 /* A process and its device at different nodes: what people look for. */
@@ -63,21 +77,22 @@ function isAway(model: Model, c: Curve): boolean {
 }
 
 /** @return the curves, which belong below closed boxes, and the amounts of the largest, which belong above */
-export function drawCurves(model: Model, curves: Curve[], shown: number, press: (c: Curve) => void): [SVGGElement, SVGGElement] {
+export function drawCurves(model: Model, l: Layout, curves: Curve[], shown: number, press: (c: Curve) => void): [SVGGElement, SVGGElement] {
   const g = s("g", { class: "curves" }), amounts = s("g", { class: "amounts", "aria-hidden": "true" });
   const known = curves.filter((c) => c.known && c.bytes > 0);
-  const most = known[0]?.bytes ?? 1;
+  const most = known[0]?.bytes ?? 1, closed = l.all.filter((p) => !p.open);
   // The widest last, on top of the others.
   curves.slice(0, shown).reverse().forEach((c) => {
     const share = Math.sqrt(c.bytes / most), away = isAway(model, c);
-    const { d, mid } = curvePath(c.from, c.to);
+    const path = curvePath(c.from, c.to);
     const label = `${c.from.box.label} \u2192 ${c.to.box.label}: ${c.known ? bytes(c.bytes) : "amount not known"} by ${c.kind}` +
       (c.links.length > 1 ? `, ${plural(c.links.length, "flow")}` : "") + (away ? "; it runs on another node than this device" : "");
-    c.path = s("path", { d, class: `curve ${kindClass(model, c.kind)}${c.known ? "" : " unknown"}${away ? " away" : ""}`, "stroke-width": (away ? 2.2 : 1.2 + 6.5 * share).toFixed(2),
+    c.path = s("path", { d: path.d, class: `curve ${kindClass(model, c.kind)}${c.known ? "" : " unknown"}${away ? " away" : ""}`, "stroke-width": (away ? 2.2 : 1.2 + 6.5 * share).toFixed(2),
       "marker-end": "url(#arrow)", click: (e) => { e.stopPropagation(); press(c); } }, s("title", {}, label));
     g.append(c.path);
-    if (known.indexOf(c) >= 0 && known.indexOf(c) < 6 && c.bytes > most / 50)
-      amounts.append(c.amount = s("text", { x: mid[0], y: mid[1], class: "amount", "text-anchor": "middle" }, bytes(c.bytes)));
+    if (!known.slice(0, 6).includes(c) || c.bytes < most / 50) return;
+    const [x, y] = freePlace(path, closed);
+    amounts.append(c.amount = s("text", { x, y, class: "amount", "text-anchor": "middle" }, bytes(c.bytes)));
   });
   return [g, amounts];
 }
