@@ -125,9 +125,14 @@ export class TopologyView implements ViewPart {
     const box = this.model.boxes.get(state.selected);
     const p = box && standIn(this.layout, box);
     if (!p) return;
-    const w = this.svg.clientWidth, hgt = this.svg.clientHeight;
-    const k = Math.max(0.9, Math.min(1.2, w / (p.w * 2)));
-    select(this.svg).call(this.zoom.transform, zoomIdentity.translate(w / 2 - (p.x + p.w / 2) * k, hgt / 2 - (p.y + Math.min(p.h, 200) / 2) * k).scale(k));
+    // It and the ends of its largest flows, as far as they leave it readable.
+    const around = this.curves.filter((c) => c.from === p || c.to === p).slice(0, 6).flatMap((c) => [c.from, c.to]);
+    const all = [p, ...around];
+    const x0 = Math.min(...all.map((o) => o.x)), x1 = Math.max(...all.map((o) => o.x + o.w));
+    const y0 = Math.min(...all.map((o) => o.y)), y1 = Math.max(...all.map((o) => o.y + Math.min(o.h, 300)));
+    const w = this.svg.clientWidth, hgt = this.svg.clientHeight, whole = Math.min(1.2, w / (x1 - x0 + 80), hgt / (y1 - y0 + 80));
+    const k = Math.max(0.7, whole), [x, y] = whole < 0.7 ? [p.x + p.w / 2, p.y + Math.min(p.h, 200) / 2] : [(x0 + x1) / 2, (y0 + y1) / 2];
+    select(this.svg).call(this.zoom.transform, zoomIdentity.translate(w / 2 - x * k, hgt / 2 - y * k).scale(k));
   }
 
   /* With a container chosen, only it and what it exchanges data with. */

@@ -133,7 +133,7 @@ function drawBox(model: Model, p: Placed, select: (p: Placed) => void, toggle: (
   const g = s("g", { class: `box ${box.kind}${p.open ? " open" : ""}${p.more ? " more" : ""} hot-${box.hot}`, "data-id": idOf(p), transform: `translate(${p.x} ${p.y})` },
     s("title", {}, p.more ? `${p.more} more, less important: press to show them` : `${box.kind} ${box.label}`),
     s("rect", { width: p.w, height: p.h, rx: p.open ? 8 : 5 }));
-  const room = Math.floor((p.w - 38) / 7);
+  const taken = p.open || box.children.length || box.hot >= 3 ? 38 : 18, room = Math.floor((p.w - taken) / 7);
   if (p.more) {
     g.append(s("text", { x: 10, y: 20 }, `+ ${p.more} more`));
   } else if (p.open) {
