@@ -73,7 +73,7 @@ void table_filter(struct table *t, const char *text);
 /** Put children behind their parents, both in the order that they have now. */
 void table_tree(struct table *t);
 
-/** One line of exactly @p width columns of the screen, or less when nothing follows; @p mark begins it. */
+/** One line for a screen of @p width columns, more where the columns have no room; @p mark begins it. */
 void table_line(const struct table *t, const struct row *r, char mark, unsigned width, struct strbuf *b);
 
 /** The titles, in the same way; the column that it is sorted by has "*" in front where there is room. */

@@ -25,14 +25,6 @@ static void add_line(struct maker *m, enum frame_look look, const char *s)
 	strbuf_done(&b);
 }
 
-/* A line that fits already: its blanks are columns. */
-static void add_ready(struct maker *m, enum frame_look look, struct strbuf *b)
-{
-	if (m->f->lines.n < m->rows)
-		vec_push(&m->f->lines, ((struct frame_line){look, mem_strdup(strbuf_str(b))}));
-	strbuf_clear(b);
-}
-
 static const struct node *host_of(const struct graph *g)
 {
 	vec_for(&g->nodes, n)
@@ -99,16 +91,16 @@ static void add_tabs(struct maker *m)
 	for (unsigned i = 0; i < VIEW_COUNT; i++) {
 		bool here = m->t->view == i;
 
-		strbuf_addf(&b, "%s%s%u %s", i ? " " : "", here ? "[" : " ", i + 1, view_names[i]);
+		strbuf_addf(&b, "%s%s%u %s", i && !here ? " " : "", here ? "[" : "", i + 1, view_names[i]);
 		if (i == VIEW_FINDINGS && m->t->wide.is_open)
 			strbuf_addf(&b, " %zu", m->t->wide.f.v.n);
-		strbuf_add(&b, here ? "]" : " ");
+		strbuf_add(&b, here ? "]" : i + 1 == m->t->view ? " " : "");
 	}
-	if (m->t->process[0])
-		strbuf_addf(&b, "  of %s", m->t->process);
 	if (m->t->filter[0])
 		strbuf_addf(&b, "  filter: %s", m->t->filter);
-	add_ready(m, LOOK_PLAIN, &b);
+	if (m->t->process[0])
+		strbuf_addf(&b, "  of %s", m->t->process);
+	add_line(m, LOOK_PLAIN, strbuf_str(&b));
 	strbuf_done(&b);
 }
 
@@ -133,7 +125,7 @@ static void add_list(struct maker *m, unsigned until)
 	if (!t->has_table)
 		return;
 	table_head(&t->table, s->sort, m->columns, &b);
-	add_ready(m, LOOK_HEAD, &b);
+	add_line(m, LOOK_HEAD, strbuf_str(&b));
 	t->page = until > m->f->lines.n ? until - (unsigned)m->f->lines.n : 1;
 	if (s->selected < s->first)
 		s->first = s->selected;
@@ -142,8 +134,9 @@ static void add_list(struct maker *m, unsigned until)
 	for (size_t i = s->first; i < t->table.rows.n && m->f->lines.n < until; i++) {
 		const struct row *r = &t->table.rows.v[i];
 
+		strbuf_clear(&b);
 		table_line(&t->table, r, i == s->selected ? '>' : ' ', m->columns, &b);
-		add_ready(m, i == s->selected ? LOOK_SELECTED : look_of(r), &b);
+		add_line(m, i == s->selected ? LOOK_SELECTED : look_of(r), strbuf_str(&b));
 	}
 	if (!t->table.rows.n)
 		add_line(m, LOOK_PLAIN, why_empty(t));

@@ -54,6 +54,8 @@ int screen_open(struct screen **ret, struct err *e)
 	nonl();
 	keypad(stdscr, TRUE);
 	nodelay(stdscr, TRUE);
+	/* Terminals differ in what inserting and deleting characters does to others; little is won by it. */
+	idcok(stdscr, FALSE);
 	curs_set(0);
 	start_colours(s);
 	*ret = s;
