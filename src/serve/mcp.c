@@ -175,10 +175,7 @@ static void loop(struct mcp *s, int in)
 static void end_subscriptions(struct mcp *s)
 {
 	vec_for(&s->subscriptions, id) {
-		struct mcp_reply r;
-
-		mcp_reply_begin(s, &r, *id, true);
-		mcp_reply_end(&r);
+		mcp_reply_closed(s, *id);
 		free(*id);
 	}
 	vec_done(&s->subscriptions);

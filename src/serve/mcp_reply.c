@@ -46,7 +46,7 @@ void mcp_write_server(struct json_writer *w)
 	json_write_object_end(w);
 }
 
-void mcp_reply_begin(struct mcp *s, struct mcp_reply *r, const char *id, bool modern)
+static void begin(struct mcp *s, struct mcp_reply *r, const char *id, bool modern, bool subscription)
 {
 	r->s = s;
 	r->line = (struct strbuf){0};
@@ -63,7 +63,24 @@ void mcp_reply_begin(struct mcp *s, struct mcp_reply *r, const char *id, bool mo
 	json_write_object(&r->w);
 	json_write_key(&r->w, "io.modelcontextprotocol/serverInfo");
 	mcp_write_server(&r->w);
+	if (subscription) {
+		json_write_key(&r->w, "io.modelcontextprotocol/subscriptionId");
+		json_write_raw(&r->w, id, strlen(id));
+	}
 	json_write_object_end(&r->w);
+}
+
+void mcp_reply_begin(struct mcp *s, struct mcp_reply *r, const char *id, bool modern)
+{
+	begin(s, r, id, modern, false);
+}
+
+void mcp_reply_closed(struct mcp *s, const char *id)
+{
+	struct mcp_reply r;
+
+	begin(s, &r, id, true, true);
+	mcp_reply_end(&r);
 }
 
 void mcp_reply_keep(struct mcp_reply *r, bool modern, uint64_t ttl_ms, bool for_all)

@@ -64,6 +64,9 @@ struct mcp_reply {
 };
 
 void mcp_reply_begin(struct mcp *s, struct mcp_reply *r, const char *id, bool modern);
+/** The reply to a request that listened, now that nothing more will come. */
+void mcp_reply_closed(struct mcp *s, const char *id);
+
 /** Write a whole message and the end of its line, or put it with the others of a batch. */
 void mcp_write_line(struct mcp *s, struct strbuf *line);
 /** Name and version of this program, as an object. */

@@ -173,7 +173,8 @@ def streams(file):
     check("acknowledged first", done.messages[0]["method"] == "notifications/subscriptions/acknowledged"
           and done.messages[0]["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "l"
           and done.messages[0]["params"]["notifications"] == {})
-    check("closed in order", done["l"]["result"]["resultType"] == "complete")
+    check("closed in order", done["l"]["result"]["resultType"] == "complete" and done["l"]["result"]["_meta"][
+        "io.modelcontextprotocol/subscriptionId"] == "l")
     cancel["params"]["requestId"] = "l"
     check("listening can be cancelled", len(talk([listen, cancel], [file]).messages) <= 1)
     with subprocess.Popen([WITTY, "mcp", file], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
