@@ -11,10 +11,14 @@
 #include "json.h"
 #include "topology_parts.h"
 
+/* A NUMA node of a host; several hosts have nodes of the same numbers. */
+struct host_node {
+	const char *ns;
+	uint32_t number;
+};
+
 struct numbers {
-	VEC(uint32_t) nodes; /**< numbers of the NUMA nodes, ascending */
-	uint32_t *cpu_node;  /**< node of each CPU, TOPO_NONE */
-	size_t cpus;
+	VEC(struct host_node) nodes; /* by host, then ascending */
 };
 
 static void add_share(struct topo_place *p, bool cpu, uint32_t node, uint64_t amount, double share)
@@ -74,8 +78,33 @@ uint32_t topo_top_of_map(const char *json)
 	return ret;
 }
 
-/* A list of shares by ascending node. */
-static void read_list(const struct numbers *k, struct topo_place *p, const char *json)
+static int compare_nodes(const void *a, const void *b)
+{
+	const struct host_node *x = a, *y = b;
+	int ns = x->ns == y->ns ? 0 : strcmp(x->ns, y->ns);
+
+	return ns ? ns : x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* The first node of a host, or where it would be. */
+static size_t first_node(const struct numbers *k, const char *ns)
+{
+	struct host_node wanted = {.ns = ns};
+	size_t low = 0, high = k->nodes.n;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (compare_nodes(&k->nodes.v[mid], &wanted) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* A list of shares by ascending node of the host. */
+static void read_list(const struct numbers *k, const char *ns, struct topo_place *p, const char *json)
 {
 	CLEANUP(cleanup_json_reader)
 	struct json_reader *r = json_reader_new_mem(json, strlen(json), "list", NULL);
@@ -84,34 +113,19 @@ static void read_list(const struct numbers *k, struct topo_place *p, const char 
 
 	if (json_next(r, &e) != JSON_ARRAY)
 		return;
-	for (size_t i = 0; json_next(r, &e) == JSON_NUMBER && i < k->nodes.n; i++)
+	for (size_t i = first_node(k, ns);
+	     json_next(r, &e) == JSON_NUMBER && i < k->nodes.n && k->nodes.v[i].ns == ns; i++)
 		if (!json_get_f64(r, &v))
-			add_share(p, true, k->nodes.v[i], 0, v);
-}
-
-static int compare_u32(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
+			add_share(p, true, k->nodes.v[i].number, 0, v);
 }
 
 static void learn_numbers(struct topology *t, struct numbers *k)
 {
-	vec_for(&t->g->nodes, n) {
-		if ((*n)->type == &numa_type)
-			vec_push(&k->nodes, (uint32_t)GET(numa, *n, numa_id));
-		if ((*n)->type == &cpu_type && HAS(cpu, *n, node) &&
-		    GET(cpu, *n, cpu_id) <= IDRANGE_MAX && GET(cpu, *n, cpu_id) >= k->cpus)
-			k->cpus = (size_t)GET(cpu, *n, cpu_id) + 1;
-	}
-	if (k->nodes.n)
-		qsort(k->nodes.v, k->nodes.n, sizeof(*k->nodes.v), compare_u32);
-	k->cpu_node = mem_alloc((k->cpus + 1) * sizeof(*k->cpu_node));
-	memset(k->cpu_node, 0xff, (k->cpus + 1) * sizeof(*k->cpu_node));
 	vec_for(&t->g->nodes, n)
-		if ((*n)->type == &cpu_type && HAS(cpu, *n, node) && GET(cpu, *n, cpu_id) < k->cpus)
-			k->cpu_node[GET(cpu, *n, cpu_id)] = (uint32_t)GET(cpu, *n, node);
+		if ((*n)->type == &numa_type)
+			vec_push(&k->nodes, ((struct host_node){(*n)->ns, (uint32_t)GET(numa, *n, numa_id)}));
+	if (k->nodes.n)
+		qsort(k->nodes.v, k->nodes.n, sizeof(*k->nodes.v), compare_nodes);
 }
 
 static void read_numa_access(struct topology *t, const struct numbers *k, const struct edge *d)
@@ -125,22 +139,19 @@ static void read_numa_access(struct topology *t, const struct numbers *k, const 
 	if (HAS(numa_access, d, cpus_allowed_list))
 		p->cpus_allowed = GET(numa_access, d, cpus_allowed_list);
 	if (!p->cpu.n && HAS(numa_access, d, cpu_runtime_pct_in_each_numa))
-		read_list(k, p, GET(numa_access, d, cpu_runtime_pct_in_each_numa));
+		read_list(k, t->g->nodes.v[d->source]->ns, p, GET(numa_access, d, cpu_runtime_pct_in_each_numa));
 	if (!p->memory.n && HAS(numa_access, d, dirty_anon_pages))
 		read_map(p, false, GET(numa_access, d, dirty_anon_pages));
 }
 
-static void read_ran_on(struct topology *t, const struct numbers *k, const struct edge *d)
+static void read_ran_on(struct topology *t, const struct edge *d)
 {
 	uint32_t p = process_of(t->g, d->source);
 	const struct node *cpu = t->g->nodes.v[d->target];
-	uint32_t a = p != NODE_NONE ? t->actor_of[p] : TOPO_NONE, node;
+	uint32_t a = p != NODE_NONE ? t->actor_of[p] : TOPO_NONE;
 
-	if (a == TOPO_NONE || a >= t->n_processes || GET(cpu, cpu, cpu_id) >= k->cpus)
-		return;
-	node = k->cpu_node[GET(cpu, cpu, cpu_id)];
-	if (node != TOPO_NONE)
-		add_share(&t->places.v[a], true, node, GET(ran_on, d, run_ns), 0);
+	if (a != TOPO_NONE && a < t->n_processes && cpu->type == &cpu_type && HAS(cpu, cpu, node))
+		add_share(&t->places.v[a], true, (uint32_t)GET(cpu, cpu, node), GET(ran_on, d, run_ns), 0);
 }
 
 static int compare_shares(const void *a, const void *b)
@@ -324,8 +335,8 @@ void topo_add_places(struct topology *t)
 	vec_for(&t->g->edges, d) {
 		if ((*d)->type == &numa_access_type)
 			read_numa_access(t, &k, *d);
-		else if ((*d)->type == &ran_on_type && k.cpus)
-			read_ran_on(t, &k, *d);
+		else if ((*d)->type == &ran_on_type)
+			read_ran_on(t, *d);
 	}
 	vec_for(&t->places, p) {
 		normalise(p->cpu.v, p->cpu.n);
@@ -337,5 +348,4 @@ void topo_add_places(struct topology *t)
 		l->to_node = main_node(t, l->to);
 	}
 	vec_done(&k.nodes);
-	free(k.cpu_node);
 }

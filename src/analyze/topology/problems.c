@@ -135,12 +135,32 @@ static void find_remote_memory(struct topology *t)
 	strbuf_done(&text);
 }
 
-/* Ranks that share a node while others have none. */
-static void find_crowding(struct topology *t, const struct topo_group *gr, size_t nodes)
+static const char *host_of(const struct topology *t, uint32_t actor)
 {
+	return t->g->nodes.v[t->actors.v[actor].node]->ns;
+}
+
+static size_t nodes_of_host(const struct topology *t, const char *host)
+{
+	size_t n = 0;
+
+	vec_for(&t->g->nodes, it)
+		n += (*it)->type == &numa_type && (*it)->ns == host;
+	return n;
+}
+
+/* Ranks that share a node of their host while others have none. */
+static void find_crowding(struct topology *t, const struct topo_group *gr)
+{
+	const char *host = host_of(t, gr->members.v[0]);
+	size_t nodes = nodes_of_host(t, host);
 	struct strbuf text = {0};
 	VEC(uint32_t) crowd = {0};
 
+	/* With a rank on each host, or some on each: what one host has is told when it is looked at alone. */
+	vec_for(&gr->members, m)
+		if (host_of(t, *m) != host)
+			return;
 	for (size_t i = 0; i < gr->members.n && nodes >= gr->members.n; i++) {
 		const struct topo_place *a = &t->places.v[gr->members.v[i]];
 
@@ -231,7 +251,7 @@ static void find_idle_devices(struct topology *t)
 	strbuf_done(&text);
 }
 
-/* Bytes of one kind within the group; NULL: of all. */
+/* Bytes of one kind within the group and a host; NULL: of all. Between hosts TCP may be all there is. */
 static uint64_t bytes_by(const struct topology *t, const struct topo_group *gr, const char *kind)
 {
 	uint64_t ret = 0;
@@ -242,7 +262,7 @@ static uint64_t bytes_by(const struct topology *t, const struct topo_group *gr, 
 
 		for (size_t i = 0; i < n; i++)
 			if (t->actors.v[l[i].to].group == t->actors.v[*m].group &&
-			    (!kind || !strcmp(l[i].kind, kind)))
+			    host_of(t, l[i].to) == host_of(t, *m) && (!kind || !strcmp(l[i].kind, kind)))
 				ret += l[i].bytes;
 	}
 	return ret;
@@ -487,17 +507,13 @@ static void tell_places(struct topology *t)
 
 void topo_add_problems(struct topology *t)
 {
-	size_t nodes = 0;
-
-	vec_for(&t->g->nodes, n)
-		nodes += (*n)->type == &numa_type;
 	find_off_device(t);
 	find_remote_memory(t);
 	find_far_threads(t);
 	find_idle_devices(t);
 	find_far_links(t);
 	vec_for(&t->groups, gr) {
-		find_crowding(t, gr, nodes);
+		find_crowding(t, gr);
 		find_slow_transport(t, gr);
 		find_mismatch(t, gr);
 		find_uneven_work(t, gr);
