@@ -34,7 +34,8 @@ bool host_is_same(const struct host_identity *a, const struct host_identity *b)
 {
 	if (a->host_id || b->host_id)
 		return same(a->host_id, b->host_id);
-	return same(a->boot_id, b->boot_id) || (same(a->machine_id, b->machine_id) && same(a->hostname, b->hostname));
+	return same(a->boot_id, b->boot_id) ||
+	       (same(a->machine_id, b->machine_id) && same(a->hostname, b->hostname));
 }
 
 static const char *of_host(struct graph *into, const char *name, const char *what)
@@ -77,7 +78,8 @@ void hosts_add(struct graph *into, const struct graph *from, const char *name)
 {
 	graph_merge_host(into, from, name);
 	vec_for(&from->status, s)
-		graph_add_status(into, of_host(into, name, s->source), s->state, s->rung, s->reason);
+		graph_add_status(into, of_host(into, name, s->source), s->state, s->rung,
+				 s->reason);
 	vec_for(&from->losses, l)
 		graph_add_loss(into, of_host(into, name, l->source), l->cause, l->count);
 	vec_for(&from->costs, c)

@@ -40,9 +40,11 @@ static uint64_t way_hash(const char *type, const char *from, const char *to, uin
 	return hash_bytes(to, strlen(to), h);
 }
 
-static void add_name(struct ends *x, uint32_t end, const char *type, const char *own, const char *other)
+static void add_name(struct ends *x, uint32_t end, const char *type, const char *own,
+		     const char *other)
 {
-	struct known_as n = {.end = end, .own_to_other = way_hash(type, own, other, 1),
+	struct known_as n = {.end = end,
+			     .own_to_other = way_hash(type, own, other, 1),
 			     .other_to_own = way_hash(type, other, own, 1)};
 	uint32_t have = idmap_get(&x->by_name, n.own_to_other, 0);
 
@@ -62,7 +64,8 @@ static bool is_any(const char *addr)
 }
 
 /* An end that is bound to all addresses is known by each of its namespace. */
-static void add_all_names(struct ends *x, uint32_t end, const struct node *own, const char *type, const char *other)
+static void add_all_names(struct ends *x, uint32_t end, const struct node *own, const char *type,
+			  const char *other)
 {
 	char text[128];
 
@@ -71,15 +74,18 @@ static void add_all_names(struct ends *x, uint32_t end, const struct node *own, 
 		struct err e;
 		int token;
 
-		if ((*n)->type != &net_namespace_type || (*n)->ns != own->ns || !HAS(net_namespace, *n, addresses) ||
-		    !HAS(socket, own, netns) || GET(net_namespace, *n, inode) != GET(socket, own, netns))
+		if ((*n)->type != &net_namespace_type || (*n)->ns != own->ns ||
+		    !HAS(net_namespace, *n, addresses) || !HAS(socket, own, netns) ||
+		    GET(net_namespace, *n, inode) != GET(socket, own, netns))
 			continue;
-		r = json_reader_new_mem(GET(net_namespace, *n, addresses), strlen(GET(net_namespace, *n, addresses)),
-					"addresses", NULL);
+		r = json_reader_new_mem(GET(net_namespace, *n, addresses),
+					strlen(GET(net_namespace, *n, addresses)), "addresses",
+					NULL);
 		while ((token = json_next(r, &e)) > 0) {
 			if (token != JSON_STRING)
 				continue;
-			address_text(json_text(r, NULL), GET(socket, own, socket_port), text, sizeof(text));
+			address_text(json_text(r, NULL), GET(socket, own, socket_port), text,
+				     sizeof(text));
 			add_name(x, end, type, text, other);
 		}
 		json_reader_free(r);
@@ -98,11 +104,14 @@ static void add_end(struct ends *x, const struct edge *d)
 		return;
 	vec_push(&x->v, end);
 	if (HAS(connection, d, own_address) && HAS(connection, d, other_address)) {
-		add_name(x, index, type, GET(connection, d, own_address), GET(connection, d, other_address));
+		add_name(x, index, type, GET(connection, d, own_address),
+			 GET(connection, d, other_address));
 		return;
 	}
-	address_text(text_of(own, socket_f_socket_addr), GET(socket, own, socket_port), a, sizeof(a));
-	address_text(text_of(other, socket_f_socket_addr), GET(socket, other, socket_port), b, sizeof(b));
+	address_text(text_of(own, socket_f_socket_addr), GET(socket, own, socket_port), a,
+		     sizeof(a));
+	address_text(text_of(other, socket_f_socket_addr), GET(socket, other, socket_port), b,
+		     sizeof(b));
 	if (is_any(text_of(own, socket_f_socket_addr)))
 		add_all_names(x, index, own, type, b);
 	else
@@ -117,14 +126,16 @@ static bool at_the_same_time(const struct edge *a, const struct edge *b, uint64_
 	       GET(connection, b, first_ns) <= GET(connection, a, last_ns) + clock_ns;
 }
 
-/* The only end of another host that has these addresses the other way round; NO: none or several. */
+/* The only end of another host that has these addresses the other way round; NO: none or several.
+ */
 static uint32_t find_other(const struct ends *x, const struct known_as *n, bool *ret_several)
 {
 	const struct edge *d = x->v.v[n->end].edge;
 	const char *ns = x->g->nodes.v[d->source]->ns;
 	uint32_t found = NO;
 
-	for (uint32_t i = idmap_get(&x->by_name, n->other_to_own, 0); i != IDMAP_NONE; i = x->names.v[i].next) {
+	for (uint32_t i = idmap_get(&x->by_name, n->other_to_own, 0); i != IDMAP_NONE;
+	     i = x->names.v[i].next) {
 		uint32_t end = x->names.v[i].end;
 		const struct edge *o = x->v.v[end].edge;
 
@@ -178,7 +189,8 @@ static void find_stand_ins(const struct ends *x, uint32_t *stands)
 	for (uint32_t i = 0; i < x->g->nodes.n; i++) {
 		const struct node *n = x->g->nodes.v[i];
 
-		if (stands[i] != i && (unsure[i] || !HAS(socket, n, external) || !GET(socket, n, external)))
+		if (stands[i] != i &&
+		    (unsure[i] || !HAS(socket, n, external) || !GET(socket, n, external)))
 			stands[i] = i;
 	}
 	free(unsure);

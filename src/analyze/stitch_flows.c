@@ -43,7 +43,8 @@ static void add_amount(struct amount *a, bool known, uint64_t bytes, uint64_t me
 	a->messages += messages;
 }
 
-static struct between *between_of(struct flows_work *x, uint32_t from, uint32_t to, const char *kind)
+static struct between *between_of(struct flows_work *x, uint32_t from, uint32_t to,
+				  const char *kind)
 {
 	uint64_t key = (uint64_t)from << 32 | to;
 	uint32_t i = idmap_get(&x->by_ends, key, *kind == 't');
@@ -58,7 +59,8 @@ static struct between *between_of(struct flows_work *x, uint32_t from, uint32_t 
 	return &x->list.v[i];
 }
 
-static struct accounted *accounted_of(struct flows_work *x, uint32_t process, uint32_t socket, bool sent)
+static struct accounted *accounted_of(struct flows_work *x, uint32_t process, uint32_t socket,
+				      bool sent)
 {
 	uint64_t key = (uint64_t)process << 32 | socket;
 	uint32_t i = idmap_get(&x->by_flow, key, sent);
@@ -73,7 +75,8 @@ static struct accounted *accounted_of(struct flows_work *x, uint32_t process, ui
 
 static void learn_times(struct between *b, const struct edge *d)
 {
-	if (HAS(connection, d, first_ns) && (!b->first_ns || GET(connection, d, first_ns) < b->first_ns))
+	if (HAS(connection, d, first_ns) &&
+	    (!b->first_ns || GET(connection, d, first_ns) < b->first_ns))
 		b->first_ns = GET(connection, d, first_ns);
 	if (HAS(connection, d, last_ns) && GET(connection, d, last_ns) > b->last_ns)
 		b->last_ns = GET(connection, d, last_ns);
@@ -83,7 +86,10 @@ static void learn_times(struct between *b, const struct edge *d)
 static void add_direction(struct flows_work *x, const struct edge *d, const struct edge *o)
 {
 	const struct node *socket = x->w->from->nodes.v[d->source];
-	const char *kind = HAS(socket, socket, socket_type) && !strcmp(GET(socket, socket, socket_type), "UDP") ? "udp" : "tcp";
+	const char *kind =
+	    HAS(socket, socket, socket_type) && !strcmp(GET(socket, socket, socket_type), "UDP")
+		? "udp"
+		: "tcp";
 	uint32_t from = GET(connection, d, process), to = GET(connection, o, process);
 	bool sent = HAS(connection, d, bytes_sent), received = HAS(connection, o, bytes_received);
 	struct accounted *a;
@@ -92,8 +98,10 @@ static void add_direction(struct flows_work *x, const struct edge *d, const stru
 	if (!sent && !received)
 		return;
 	b = between_of(x, from, to, kind);
-	add_amount(&b->sent, sent, GET(connection, d, bytes_sent), GET(connection, d, messages_sent));
-	add_amount(&b->received, received, GET(connection, o, bytes_received), GET(connection, o, messages_received));
+	add_amount(&b->sent, sent, GET(connection, d, bytes_sent),
+		   GET(connection, d, messages_sent));
+	add_amount(&b->received, received, GET(connection, o, bytes_received),
+		   GET(connection, o, messages_received));
 	learn_times(b, sent ? d : o);
 	if (sent) {
 		a = accounted_of(x, from, d->target, true);
@@ -121,7 +129,8 @@ static void learn(struct flows_work *x)
 	}
 }
 
-/* Part of a flow between a process and an address; NULL: it is none, or nothing is accounted for. */
+/* Part of a flow between a process and an address; NULL: it is none, or nothing is accounted for.
+ */
 static const struct accounted *part_of(const struct flows_work *x, const struct edge *d)
 {
 	const struct graph *g = x->w->from;
@@ -145,7 +154,8 @@ static void add_rest(struct flows_work *x, const struct edge *d, const struct ac
 	struct graph *into = x->w->into;
 	struct edge *f = graph_new_edge(into, &flow_type, x->w->nodes[x->w->stands[d->source]],
 					x->w->nodes[x->w->stands[d->target]]);
-	uint64_t bytes = minus(GET(flow, d, bytes), a->bytes), messages = minus(GET(flow, d, messages), a->messages);
+	uint64_t bytes = minus(GET(flow, d, bytes), a->bytes),
+		 messages = minus(GET(flow, d, messages), a->messages);
 
 	SET(flow, f, kind, graph_str(into, HAS(flow, d, kind) ? GET(flow, d, kind) : "other"));
 	SET(flow, f, bytes, bytes);

@@ -23,15 +23,16 @@ struct stitch_work {
 	struct graph *from;
 	const struct stitch_end *ends;
 	size_t n_ends;
-	uint32_t *stands;  /**< [from->nodes.n] what stands for each node in the result */
-	uint32_t *nodes;   /**< [from->nodes.n] number in the result */
-	bool *keep_node;   /**< [from->nodes.n] */
-	bool *keep_edge;   /**< [from->edges.n] */
+	uint32_t *stands; /**< [from->nodes.n] what stands for each node in the result */
+	uint32_t *nodes;  /**< [from->nodes.n] number in the result */
+	bool *keep_node;  /**< [from->nodes.n] */
+	bool *keep_edge;  /**< [from->edges.n] */
 	VEC(struct stitch_link) queue_pairs;
 	struct stitched *ret;
 };
 
-/** Find queue pairs of different hosts that are connected; their relations to mere numbers are dropped. */
+/** Find queue pairs of different hosts that are connected; their relations to mere numbers are
+ * dropped. */
 void stitch_queue_pairs(struct stitch_work *w);
 
 /** Copy the graph, with flows to addresses that are processes of other hosts replaced. */

@@ -9,12 +9,13 @@
 struct pairs {
 	const struct graph *g;
 	struct idmap first; /* own and remote number to the newest queue pair that has them */
-	uint32_t *next;	    /* [nodes] another one with the same numbers */
+	uint32_t *next;     /* [nodes] another one with the same numbers */
 };
 
 static bool is_connected(const struct node *n)
 {
-	return n->type == &rdma_qp_type && HAS(rdma_qp, n, qpn) && HAS(rdma_qp, n, rqpn) && GET(rdma_qp, n, rqpn);
+	return n->type == &rdma_qp_type && HAS(rdma_qp, n, qpn) && HAS(rdma_qp, n, rqpn) &&
+	       GET(rdma_qp, n, rqpn);
 }
 
 /* The only one of another host; NO: none or several. */
@@ -23,8 +24,8 @@ static uint32_t find_other(const struct pairs *x, const struct node *n, bool *re
 	uint32_t found = NO;
 
 	*ret_several = false;
-	for (uint32_t i = idmap_get(&x->first, GET(rdma_qp, n, rqpn), GET(rdma_qp, n, qpn)); i != IDMAP_NONE;
-	     i = x->next[i]) {
+	for (uint32_t i = idmap_get(&x->first, GET(rdma_qp, n, rqpn), GET(rdma_qp, n, qpn));
+	     i != IDMAP_NONE; i = x->next[i]) {
 		const struct node *o = x->g->nodes.v[i];
 
 		if (o->ns == n->ns)
@@ -47,7 +48,8 @@ static void join(struct stitch_work *w, uint32_t node, uint32_t other)
 		const struct edge *d = w->from->edges.v[out.v[i]];
 		bool used = false;
 
-		if (d->type != &connect_to_type || w->from->nodes.v[d->target]->type != &rdma_endpoint_type)
+		if (d->type != &connect_to_type ||
+		    w->from->nodes.v[d->target]->type != &rdma_endpoint_type)
 			continue;
 		w->keep_edge[d->index] = false;
 		in = graph_in(w->from, d->target);

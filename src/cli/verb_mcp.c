@@ -24,8 +24,8 @@ static int parse_option(struct mcp_options *o, int opt)
 	case 'b':
 		if (parse_number(optarg, &o->budget) || o->budget < MCP_BUDGET_MIN ||
 		    o->budget > MCP_BUDGET_MAX)
-			return usage_error(&verb_mcp, "'%s' is no number of tokens from %d to %d", optarg,
-					   MCP_BUDGET_MIN, MCP_BUDGET_MAX);
+			return usage_error(&verb_mcp, "'%s' is no number of tokens from %d to %d",
+					   optarg, MCP_BUDGET_MIN, MCP_BUDGET_MAX);
 		return 0;
 	case 'm':
 		o->mirror = true;
@@ -54,14 +54,17 @@ static int run(int argc, char **argv)
 }
 
 const struct verb verb_mcp = {
-	.name = "mcp",
-	.usage = "[FILE]... [OPTION]...",
-	.summary = "Let AI agents ask about recordings, on standard input and output",
-	.help = "  -b, --budget N        tokens of an answer unless the client says, of 4 bytes (default 4000)\n"
-		"      --allow-record    let clients record this host\n"
-		"      --record-dir DIR  write such recordings there (default: the current folder)\n"
-		"      --mirror          structured answers as text, too, for clients that show only that\n"
-		"It speaks the Model Context Protocol, revisions 2024-11-05 to 2026-07-28: docs/agents.md. Files are\n"
-		"read when they are asked for; only what is given here or recorded can be.\n",
-	.run = run,
+    .name = "mcp",
+    .usage = "[FILE]... [OPTION]...",
+    .summary = "Let AI agents ask about recordings, on standard input and output",
+    .help =
+	"  -b, --budget N        tokens of an answer unless the client says, of 4 bytes (default "
+	"4000)\n"
+	"      --allow-record    let clients record this host\n"
+	"      --record-dir DIR  write such recordings there (default: the current folder)\n"
+	"      --mirror          structured answers as text, too, for clients that show only that\n"
+	"It speaks the Model Context Protocol, revisions 2024-11-05 to 2026-07-28: docs/agents.md. "
+	"Files are\n"
+	"read when they are asked for; only what is given here or recorded can be.\n",
+    .run = run,
 };

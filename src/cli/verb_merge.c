@@ -63,7 +63,9 @@ static int add_input(struct merge_args *a, const char *word)
 		return usage_error(&verb_merge, "'%s': a name has 1 to 64 characters", word);
 	memcpy(in->name, word, (size_t)(sign - word));
 	if (!is_host_name(in->name))
-		return usage_error(&verb_merge, "'%s' is no name of a host: letters, digits, . _ - : only", in->name);
+		return usage_error(&verb_merge,
+				   "'%s' is no name of a host: letters, digits, . _ - : only",
+				   in->name);
 	return 0;
 }
 
@@ -117,7 +119,8 @@ static int check_inside(struct merge_args *a, struct err *e)
 	vec_for(&a->inputs, in)
 		vec_for(&a->inputs, x)
 			if (has_host(&x->g, in->name)) {
-				err_msg(e, -EINVAL, "'%s' has a host '%s' of its own", x->path, in->name);
+				err_msg(e, -EINVAL, "'%s' has a host '%s' of its own", x->path,
+					in->name);
 				return err_hint(e, "name the other one: NAME=%.200s", in->path);
 			}
 	return 0;
@@ -130,12 +133,15 @@ static int check_hosts(struct merge_args *a, struct err *e)
 
 		vec_for(&a->inputs, x)
 			if (x < in && !named && host_is_same(&x->id, &in->id)) {
-				err_msg(e, -EINVAL, "'%s' and '%s' are of the same host '%s'", x->path, in->path, x->name);
-				return err_hint(e, "merge is for different hosts; containers and copies are told apart by "
+				err_msg(e, -EINVAL, "'%s' and '%s' are of the same host '%s'",
+					x->path, in->path, x->name);
+				return err_hint(e, "merge is for different hosts; containers and "
+						   "copies are told apart by "
 						   "NAME=FILE, or by record --host-id");
 			}
 		name_of(in);
-		/* Two hosts of one name: the boot tells them apart, and stays the same from file to file. */
+		/* Two hosts of one name: the boot tells them apart, and stays the same from file to
+		 * file. */
 		if (same_name(a, in) && !named && in->id.boot_id && strlen(in->name) < 64) {
 			size_t n = strlen(in->name);
 
@@ -155,10 +161,12 @@ static void tell(const struct merge_args *a, const struct stitched *s)
 	vec_for(&a->inputs, in)
 		fprintf(stderr, " %s", in->name);
 	fprintf(stderr,
-		"\n%zu connections between them, %zu flows; %zu ends with the other end elsewhere, %zu ambiguous\n",
+		"\n%zu connections between them, %zu flows; %zu ends with the other end elsewhere, "
+		"%zu ambiguous\n",
 		s->joined / 2, s->flows, s->alone, s->ambiguous);
 	if (s->queue_pairs || s->queue_pairs_ambiguous)
-		fprintf(stderr, "%zu connected queue pairs, %zu ambiguous\n", s->queue_pairs / 2, s->queue_pairs_ambiguous);
+		fprintf(stderr, "%zu connected queue pairs, %zu ambiguous\n", s->queue_pairs / 2,
+			s->queue_pairs_ambiguous);
 }
 
 static int merge(struct merge_args *a, struct err *e)
@@ -201,7 +209,8 @@ static int run(int argc, char **argv)
 	if (!rc && a.inputs.n < 2)
 		rc = usage_error(&verb_merge, "two files or more are needed");
 	if (!rc && (!a.output || !can_write_graph(a.output)))
-		rc = usage_error(&verb_merge, "-o with a file whose suffix is .json, .txt or .wpdb is needed");
+		rc = usage_error(&verb_merge,
+				 "-o with a file whose suffix is .json, .txt or .wpdb is needed");
 	if (!rc && merge(&a, &e) < 0)
 		rc = fail(&e);
 	vec_for(&a.inputs, in)
@@ -212,13 +221,14 @@ static int run(int argc, char **argv)
 }
 
 const struct verb verb_merge = {
-	.name = "merge",
-	.usage = "[NAME=]FILE... -o OUT [OPTION]...",
-	.summary = "Join the recordings of several hosts into one graph",
-	.help = "  -o, --output FILE     .wpdb, .json or .txt\n"
-		"      --clock TIME      the clocks of the hosts differ by less than this (default 2s)\n"
-		"      --force           replace FILE if it exists\n"
-		"A host is called as record --host-id said, else by its host name; NAME= names it here.\n"
-		"Connections between the hosts become flows from process to process: docs/fleet.md.\n",
-	.run = run,
+    .name = "merge",
+    .usage = "[NAME=]FILE... -o OUT [OPTION]...",
+    .summary = "Join the recordings of several hosts into one graph",
+    .help =
+	"  -o, --output FILE     .wpdb, .json or .txt\n"
+	"      --clock TIME      the clocks of the hosts differ by less than this (default 2s)\n"
+	"      --force           replace FILE if it exists\n"
+	"A host is called as record --host-id said, else by its host name; NAME= names it here.\n"
+	"Connections between the hosts become flows from process to process: docs/fleet.md.\n",
+    .run = run,
 };

@@ -37,11 +37,13 @@ void connections_free(struct connections *x)
 	free(x);
 }
 
-static uint64_t ends_key(uint8_t proto, const struct sock_addr_abi *local, const struct sock_addr_abi *remote)
+static uint64_t ends_key(uint8_t proto, const struct sock_addr_abi *local,
+			 const struct sock_addr_abi *remote)
 {
-	return hash_bytes(remote->addr, sizeof(remote->addr),
-			  hash_bytes(local->addr, sizeof(local->addr),
-				     (uint64_t)proto << 32 | (uint64_t)local->port << 16 | remote->port));
+	return hash_bytes(
+	    remote->addr, sizeof(remote->addr),
+	    hash_bytes(local->addr, sizeof(local->addr),
+		       (uint64_t)proto << 32 | (uint64_t)local->port << 16 | remote->port));
 }
 
 /* @return whether it is one of those that are kept */
@@ -101,9 +103,9 @@ static const char *address_str(struct graph *g, int family, const struct sock_ad
 }
 
 /* What the other end knows of the connection from @p local to @p remote. */
-static void translate(struct collect *c, struct graph *g, uint8_t proto, const struct sock_addr_abi *local,
-		      const struct sock_addr_abi *remote, const struct sock_addr_abi *own,
-		      const struct sock_addr_abi *other)
+static void translate(struct collect *c, struct graph *g, uint8_t proto,
+		      const struct sock_addr_abi *local, const struct sock_addr_abi *remote,
+		      const struct sock_addr_abi *own, const struct sock_addr_abi *other)
 {
 	uint32_t i = idmap_get(&c->connections->by_ends, ends_key(proto, local, remote), 0);
 	const struct sock_facts *s;
@@ -140,7 +142,8 @@ static void read_tracked(struct collect *c, struct graph *g)
 		fclose(f);
 }
 
-/* Addresses of a network namespace, as its routing table has them: "|-- ADDRESS", then "/32 host LOCAL". */
+/* Addresses of a network namespace, as its routing table has them: "|-- ADDRESS", then "/32 host
+ * LOCAL". */
 static void add_ipv4(FILE *f, struct json_writer *w)
 {
 	char line[256], address[64] = "", last[64] = "";
@@ -149,14 +152,16 @@ static void add_ipv4(FILE *f, struct json_writer *w)
 		if (sscanf(line, " |-- %63s", address) == 1)
 			continue;
 		/* The table has each twice, and loopback ones are of no use elsewhere. */
-		if (!strstr(line, "/32 host LOCAL") || !strncmp(address, "127.", 4) || !strcmp(address, last))
+		if (!strstr(line, "/32 host LOCAL") || !strncmp(address, "127.", 4) ||
+		    !strcmp(address, last))
 			continue;
 		json_write_str(w, address);
 		snprintf(last, sizeof(last), "%s", address);
 	}
 }
 
-/* "fe800000000000000000000000000001 02 40 20 80 eth0": address, interface, prefix, scope 00 global … */
+/* "fe800000000000000000000000000001 02 40 20 80 eth0": address, interface, prefix, scope 00 global
+ * … */
 static void add_ipv6(FILE *f, struct json_writer *w)
 {
 	char line[256], text[INET6_ADDRSTRLEN];
@@ -209,7 +214,8 @@ static void look_at_namespaces(struct collect *c, struct graph *g)
 	struct idmap seen = {0};
 
 	vec_for(&c->procs.v, p) {
-		if (!p->selected || !p->netns || p->end_ns || idmap_get(&seen, p->netns, 0) != IDMAP_NONE)
+		if (!p->selected || !p->netns || p->end_ns ||
+		    idmap_get(&seen, p->netns, 0) != IDMAP_NONE)
 			continue;
 		idmap_put(&seen, p->netns, 0, 0);
 		add_addresses(g, p->netns, p->pid);

@@ -7,8 +7,9 @@
 
 /** An entry of the kernel's connection tracking whose addresses were rewritten on the way. */
 struct conntrack {
-	uint8_t proto;			/**< SOCK_PROTO_TCP or SOCK_PROTO_UDP */
-	struct sock_addr_abi src, dst;	/**< as the one who began sees it: own address, and the other one */
+	uint8_t proto; /**< SOCK_PROTO_TCP or SOCK_PROTO_UDP */
+	struct sock_addr_abi src,
+	    dst; /**< as the one who began sees it: own address, and the other one */
 	struct sock_addr_abi reply_src; /**< as the other one sees it: own address */
 	struct sock_addr_abi reply_dst; /**< and that of the one who began */
 };

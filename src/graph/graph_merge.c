@@ -8,13 +8,13 @@
 struct merging {
 	struct graph *into;
 	const struct graph *from;
-	const char *ns;		/* instead of "local"; NULL: as it is */
+	const char *ns;         /* instead of "local"; NULL: as it is */
 	const uint32_t *stands; /* what stands for each node; NULL: itself */
-	uint32_t *nodes;	/* index in `into` of each node of `from`, NODE_NONE: not there yet */
+	uint32_t *nodes; /* index in `into` of each node of `from`, NODE_NONE: not there yet */
 };
 
-static void copy_fields(const struct merging *m, const struct type *t, uint64_t measured, uint64_t *to,
-			const uint64_t *from)
+static void copy_fields(const struct merging *m, const struct type *t, uint64_t measured,
+			uint64_t *to, const uint64_t *from)
 {
 	for (uint64_t left = measured; left; left &= left - 1) {
 		const struct field *f = &t->fields[__builtin_ctzll(left)];
@@ -90,16 +90,16 @@ static void merge(struct merging *m, const bool *nodes, const bool *edges, uint3
 	}
 }
 
-void graph_merge_some(struct graph *into, const struct graph *from, const bool *nodes, const bool *edges,
-		      uint32_t *ret_nodes, uint32_t *ret_edges)
+void graph_merge_some(struct graph *into, const struct graph *from, const bool *nodes,
+		      const bool *edges, uint32_t *ret_nodes, uint32_t *ret_edges)
 {
 	struct merging m = {.into = into, .from = from, .nodes = ret_nodes};
 
 	merge(&m, nodes, edges, ret_edges);
 }
 
-void graph_merge_joined(struct graph *into, const struct graph *from, const bool *nodes, const bool *edges,
-			const uint32_t *stands, uint32_t *ret_nodes)
+void graph_merge_joined(struct graph *into, const struct graph *from, const bool *nodes,
+			const bool *edges, const uint32_t *stands, uint32_t *ret_nodes)
 {
 	struct merging m = {.into = into, .from = from, .stands = stands, .nodes = ret_nodes};
 

@@ -48,7 +48,8 @@ static const char *name_of(const struct graph *g, uint32_t node)
 	return field_get(&n->type->fields[at], n->data).str;
 }
 
-static void write_relation(struct graph *g, uint32_t node, const struct edge *d, struct json_writer *w)
+static void write_relation(struct graph *g, uint32_t node, const struct edge *d,
+			   struct json_writer *w)
 {
 	uint32_t other = d->source == node ? d->target : d->source;
 

@@ -35,7 +35,8 @@ static void cancel(struct mcp *s, const struct mcp_message *m)
 	}
 	vec_for(&s->queue, l)
 		vec_for(&l->messages, x)
-			if (x->id && x->method && !strcmp(x->id, id.s) && strcmp(x->method, "initialize"))
+			if (x->id && x->method && !strcmp(x->id, id.s) &&
+			    strcmp(x->method, "initialize"))
 				mcp_message_done(x);
 	for (size_t i = 0; i < s->subscriptions.n; i++)
 		if (!strcmp(s->subscriptions.v[i], id.s)) {
@@ -59,7 +60,8 @@ static void take_line(struct mcp *s, const char *line, size_t n)
 	l.array = mcp_parse(line, n, on_message, &l);
 	/* Cancelling is for what waits: it must not wait itself. */
 	vec_for(&l.messages, m)
-		if (!m->error && !m->id && m->method && !strcmp(m->method, "notifications/cancelled"))
+		if (!m->error && !m->id && m->method &&
+		    !strcmp(m->method, "notifications/cancelled"))
 			cancel(s, m);
 	vec_push(&s->queue, l);
 	s->waiting += l.bytes;
@@ -73,7 +75,8 @@ static void take(struct mcp *s, const char *p, size_t n)
 
 		if (!s->too_long && s->part.n + some > MCP_LINE_MAX) {
 			s->too_long = true;
-			mcp_reply_error(s, NULL, MCP_INVALID_REQUEST, "the line is too long: 1 MiB is the most", NULL);
+			mcp_reply_error(s, NULL, MCP_INVALID_REQUEST,
+					"the line is too long: 1 MiB is the most", NULL);
 		}
 		if (s->too_long)
 			strbuf_clear(&s->part);
@@ -96,8 +99,9 @@ static void read_input(struct mcp *s, int in, int timeout_ms)
 	char buffer[65536];
 
 	while (!s->ended && s->waiting < MCP_WAITING_MAX) {
-		struct pollfd p[2] = {{.fd = in, .events = POLLIN},
-				      {.fd = s->recording.pid ? s->recording.messages : -1, .events = POLLIN}};
+		struct pollfd p[2] = {
+		    {.fd = in, .events = POLLIN},
+		    {.fd = s->recording.pid ? s->recording.messages : -1, .events = POLLIN}};
 		ssize_t n;
 
 		if (poll(p, 2, timeout_ms) <= 0)
@@ -125,11 +129,13 @@ static void handle_batch(struct mcp *s, struct mcp_line *l)
 	struct strbuf replies = {0};
 
 	if (!takes_batches(s) || !l->messages.n) {
-		mcp_reply_error(s, NULL, MCP_INVALID_REQUEST,
-				l->messages.n ? "several messages in one line: only revisions before 2025-06-18 "
-						"have that, after their handshake"
-					      : "an array without a message",
-				NULL);
+		mcp_reply_error(
+		    s, NULL, MCP_INVALID_REQUEST,
+		    l->messages.n
+			? "several messages in one line: only revisions before 2025-06-18 "
+			  "have that, after their handshake"
+			: "an array without a message",
+		    NULL);
 		return;
 	}
 	s->batch = &replies;

@@ -54,7 +54,9 @@ size_t mcp_answer_left(const struct mcp_answer *a)
 	size_t left = bytes_left(a);
 
 	/* JSON has a quote in each ten bytes or so, often more. */
-	return a->carry == MCP_STRUCTURED ? left : a->carry == MCP_TEXT ? left * 4 / 5 : left * 4 / 9;
+	return a->carry == MCP_STRUCTURED ? left
+	       : a->carry == MCP_TEXT     ? left * 4 / 5
+					  : left * 4 / 9;
 }
 
 static bool append(struct mcp_answer *a, const struct strbuf *piece)
@@ -129,7 +131,7 @@ void mcp_answer_u64(struct mcp_answer *a, const char *name, uint64_t v)
 bool mcp_member(const struct strbuf *object, const char *name, struct strbuf *ret)
 {
 	struct json_reader *r =
-		json_reader_new_mem(strbuf_str(object), object->n, "answer", &limits);
+	    json_reader_new_mem(strbuf_str(object), object->n, "answer", &limits);
 	struct err e;
 	int token = json_next(r, &e);
 
@@ -150,7 +152,8 @@ bool mcp_member(const struct strbuf *object, const char *name, struct strbuf *re
 	return ret->n && strcmp(ret->s, "[]") != 0 && strcmp(ret->s, "{}") != 0;
 }
 
-void mcp_each(const struct strbuf *array, void (*each)(void *ctx, const struct strbuf *item), void *ctx)
+void mcp_each(const struct strbuf *array, void (*each)(void *ctx, const struct strbuf *item),
+	      void *ctx)
 {
 	struct json_reader *r = json_reader_new_mem(strbuf_str(array), array->n, "answer", &limits);
 	struct strbuf item = {0};
@@ -167,7 +170,8 @@ void mcp_each(const struct strbuf *array, void (*each)(void *ctx, const struct s
 	json_reader_free(r);
 }
 
-void mcp_answer_pick(struct mcp_answer *a, const struct strbuf *object, const char *name, size_t most)
+void mcp_answer_pick(struct mcp_answer *a, const struct strbuf *object, const char *name,
+		     size_t most)
 {
 	struct strbuf raw = {0};
 

@@ -110,8 +110,8 @@ static int read_arg(struct json_reader *r, struct mcp_call *c, struct err *e)
 	/* Some clients send null for what their user left open. */
 	if (token == JSON_NULL && !p->required)
 		return 0;
-	rc = token < 0			 ? token
-	     : p->type == MCP_P_WHOLE	 ? read_whole(r, p, token, &a->whole, e)
+	rc = token < 0                 ? token
+	     : p->type == MCP_P_WHOLE  ? read_whole(r, p, token, &a->whole, e)
 	     : p->type == MCP_P_WHOLES ? read_wholes(r, p, a, token, e)
 				       : read_text(r, p, a, token, e);
 	a->has = !rc;
@@ -179,7 +179,8 @@ uint64_t mcp_question(const struct mcp_call *c, const struct mcp_file *f)
 		if (!a->has || !strcmp(p->name, "cursor") || !strcmp(p->name, "budget") ||
 		    !strcmp(p->name, "limit"))
 			continue;
-		h = a->text ? hash_bytes(a->text, strlen(a->text), h ^ at) : hash_pair(h ^ at, a->whole);
+		h = a->text ? hash_bytes(a->text, strlen(a->text), h ^ at)
+			    : hash_pair(h ^ at, a->whole);
 	}
 	return h;
 }
@@ -193,7 +194,8 @@ int mcp_open(struct mcp_call *c, const char *name, struct mcp_file **ret, struct
 	return rc;
 }
 
-int mcp_begin_list(struct mcp_call *c, const struct mcp_file *f, struct mcp_part *part, struct err *e)
+int mcp_begin_list(struct mcp_call *c, const struct mcp_file *f, struct mcp_part *part,
+		   struct err *e)
 {
 	const char *cursor = mcp_arg_text(c, "cursor");
 

@@ -81,7 +81,7 @@ static uint64_t stamp_of(const char *path)
 			continue;
 		h = hash_pair(h, (uint64_t)st.st_size);
 		h = hash_pair(h, (uint64_t)st.st_mtim.tv_sec * 1000000000ull +
-					 (uint64_t)st.st_mtim.tv_nsec);
+				     (uint64_t)st.st_mtim.tv_nsec);
 		h = hash_pair(h, (uint64_t)st.st_ino);
 	}
 	return h;
@@ -130,8 +130,8 @@ static int no_such_file(struct mcp_files *f, const char *name, struct err *e)
 	for (size_t i = 0; i < f->v.n && i < 8; i++) {
 		size_t n = strlen(e->msg);
 
-		snprintf(e->msg + n, sizeof(e->msg) - n, "%s'%.40s'", i ? ", " : "; there are: ",
-			 f->v.v[i].name);
+		snprintf(e->msg + n, sizeof(e->msg) - n, "%s'%.40s'",
+			 i ? ", " : "; there are: ", f->v.v[i].name);
 	}
 	return e->code;
 }

@@ -14,12 +14,13 @@
 
 /** What was read of a file; read again when the file has changed. */
 struct mcp_file {
-	char *name; /**< what clients call it: its last part, or all of it where that is not unique */
+	char *
+	    name; /**< what clients call it: its last part, or all of it where that is not unique */
 	char *path;
-	uint64_t stamp; /**< of the content that is loaded */
-	uint64_t used;	/**< higher: used later */
+	uint64_t stamp;         /**< of the content that is loaded */
+	uint64_t used;          /**< higher: used later */
 	struct opened_study *o; /**< the file with its analyses; NULL: not loaded */
-	struct graph *g;	/**< of it */
+	struct graph *g;        /**< of it */
 };
 
 struct mcp_files {

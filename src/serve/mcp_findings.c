@@ -15,7 +15,9 @@
 /* "lock-convoy@thread:24983": the rule and its root, or else whom it is about first. */
 static void finding_id(struct graph *g, const struct finding *f, struct strbuf *ret)
 {
-	uint32_t node = f->root != NODE_NONE ? f->root : f->subjects.n ? f->subjects.v[0] : NODE_NONE;
+	uint32_t node = f->root != NODE_NONE ? f->root
+			: f->subjects.n      ? f->subjects.v[0]
+					     : NODE_NONE;
 
 	strbuf_clear(ret);
 	strbuf_add(ret, f->rule);
@@ -27,9 +29,9 @@ struct listing {
 	struct mcp_call *c;
 	struct mcp_file *f;
 	uint32_t about; /* NODE_NONE: all */
-	int layer;	/* -1: all */
+	int layer;      /* -1: all */
 	enum severity least;
-	size_t at;	    /* number of the finding whose JSON comes next */
+	size_t at;          /* number of the finding whose JSON comes next */
 	struct strbuf list; /* JSON of those that are wanted, with ids */
 	uint64_t total;
 	const char *wanted_id; /* of the only one that is; NULL: all */
@@ -143,8 +145,9 @@ static void add_unknown(struct listing *l)
 	json_write_array_end(&w);
 	json_writer_finish(&w, &e);
 	if (b.n > 2)
-		mcp_answer_list(l->c->answer, "not_evaluated", &b,
-				&(struct mcp_part){.most = mcp_answer_left(l->c->answer) / 5, .item = 160});
+		mcp_answer_list(
+		    l->c->answer, "not_evaluated", &b,
+		    &(struct mcp_part){.most = mcp_answer_left(l->c->answer) / 5, .item = 160});
 	strbuf_done(&b);
 }
 
@@ -175,7 +178,8 @@ int mcp_diagnose(struct mcp_call *c, struct err *e)
 }
 
 /* Relations of an entity that say something of time and data. */
-static void add_relations(struct mcp_call *c, struct graph *g, uint32_t node, const char *name, size_t most)
+static void add_relations(struct mcp_call *c, struct graph *g, uint32_t node, const char *name,
+			  size_t most)
 {
 	struct selection s = {.limit = 60};
 	struct strbuf b = {0};
@@ -225,7 +229,8 @@ int mcp_evidence(struct mcp_call *c, struct err *e)
 		return rc;
 	f = find(l.f, l.wanted_id);
 	if (!f) {
-		err_msg(e, -ENOENT, "there is no finding '%.100s' in '%.60s'", l.wanted_id, l.f->name);
+		err_msg(e, -ENOENT, "there is no finding '%.100s' in '%.60s'", l.wanted_id,
+			l.f->name);
 		return err_hint(e, "diagnose lists them with their ids");
 	}
 	render(l.f, &b);
@@ -237,7 +242,8 @@ int mcp_evidence(struct mcp_call *c, struct err *e)
 	mcp_answer_add(c->answer, "finding", b.s, b.n, left * 3 / 5);
 	add_relations(c, l.f->g, f->root, "root_relations", mcp_answer_left(c->answer) * 3 / 5);
 	if (f->subjects.n && f->subjects.v[0] != f->root)
-		add_relations(c, l.f->g, f->subjects.v[0], "subject_waits", mcp_answer_left(c->answer));
+		add_relations(c, l.f->g, f->subjects.v[0], "subject_waits",
+			      mcp_answer_left(c->answer));
 	strbuf_addf(&c->answer->text, "%s", f->title);
 	strbuf_done(&b);
 	strbuf_done(&l.list);

@@ -15,7 +15,7 @@ struct listing {
 	struct mcp_call *c;
 	const struct hot *hot;
 	uint32_t process; /* NODE_NONE: of all */
-	size_t at;	  /* number of the thread whose JSON comes next */
+	size_t at;        /* number of the thread whose JSON comes next */
 	struct strbuf list;
 	uint64_t total;
 };
@@ -47,8 +47,9 @@ static void add_not_known(struct mcp_call *c, const struct strbuf *rendered)
 		strbuf_addc(&objects, '[');
 		mcp_each(&list, add_text, &objects);
 		strbuf_addc(&objects, ']');
-		mcp_answer_list(c->answer, "not_known", &objects,
-				&(struct mcp_part){.most = mcp_answer_left(c->answer) / 6, .item = 240});
+		mcp_answer_list(
+		    c->answer, "not_known", &objects,
+		    &(struct mcp_part){.most = mcp_answer_left(c->answer) / 6, .item = 240});
 	}
 	strbuf_done(&list);
 	strbuf_done(&objects);
@@ -96,15 +97,16 @@ int mcp_hot(struct mcp_call *c, struct err *e)
 	part.item = THREAD_BYTES;
 	mcp_answer_list(c->answer, "threads", &l.list, &part);
 	mcp_end_list(c, f, &part, l.total);
-	strbuf_addf(&c->answer->text, "%llu of %llu threads, the hottest first.", (unsigned long long)part.taken,
-		    (unsigned long long)l.total);
+	strbuf_addf(&c->answer->text, "%llu of %llu threads, the hottest first.",
+		    (unsigned long long)part.taken, (unsigned long long)l.total);
 	strbuf_done(&b);
 	strbuf_done(&threads);
 	strbuf_done(&l.list);
 	return 0;
 }
 
-static void add_changes(struct mcp_call *c, const struct strbuf *b, const char *name, unsigned part_of_left)
+static void add_changes(struct mcp_call *c, const struct strbuf *b, const char *name,
+			unsigned part_of_left)
 {
 	struct strbuf list = {0};
 
@@ -112,7 +114,8 @@ static void add_changes(struct mcp_call *c, const struct strbuf *b, const char *
 	if (!list.n)
 		strbuf_add(&list, "[]");
 	mcp_answer_list(c->answer, name, &list,
-			&(struct mcp_part){.most = mcp_answer_left(c->answer) / part_of_left, .item = CHANGE_BYTES});
+			&(struct mcp_part){.most = mcp_answer_left(c->answer) / part_of_left,
+					   .item = CHANGE_BYTES});
 	strbuf_done(&list);
 }
 
@@ -137,8 +140,8 @@ int mcp_diff(struct mcp_call *c, struct err *e)
 	json_writer_init_strbuf(&w, &b, 0);
 	render_compare_json(&d, &v, &w);
 	json_writer_finish(&w, e);
-	strbuf_addf(&c->answer->text, "From %s to %s: %zu findings, worst new or worse: %s.", v.a, v.b, d.findings.n,
-		    severity_name(compare_worst(&d)));
+	strbuf_addf(&c->answer->text, "From %s to %s: %zu findings, worst new or worse: %s.", v.a,
+		    v.b, d.findings.n, severity_name(compare_worst(&d)));
 	compare_done(&d);
 	add_changes(c, &b, "findings", 2);
 	add_changes(c, &b, "threads", 2);

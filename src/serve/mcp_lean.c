@@ -31,7 +31,9 @@ static void add_text(struct strbuf *out, const char *s, size_t n, size_t clip, b
 		if (len <= 0)
 			strbuf_addc(&b, '?');
 		else if (is_harmful(c))
-			strbuf_addc(&b, c == '\n' && lines ? '\n' : c == '\n' || c == '\t' ? ' ' : '?');
+			strbuf_addc(&b, c == '\n' && lines       ? '\n'
+					: c == '\n' || c == '\t' ? ' '
+								 : '?');
 		else
 			strbuf_addn(&b, s + i, (size_t)len);
 		i += len > 0 ? (size_t)len : 1;

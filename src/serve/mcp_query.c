@@ -39,7 +39,8 @@ static int read_filters(struct query *q, struct err *e)
 
 	for (size_t i = 0; i < 4; i++)
 		if (mcp_arg(q->c, filters[i])->has && (!filtered || (i == 3 && is(q, "flows"))))
-			return err_msg(e, -EINVAL, "'%s' is no filter of '%s'", filters[i], q->what);
+			return err_msg(e, -EINVAL, "'%s' is no filter of '%s'", filters[i],
+				       q->what);
 	q->s.name = mcp_arg_text(q->c, "name");
 	q->s.container = mcp_arg_text(q->c, "container");
 	q->s.min_bytes = mcp_arg_whole(q->c, "min_bytes", 0);
@@ -53,8 +54,8 @@ static int read_filters(struct query *q, struct err *e)
 	return err_hint(e, "summary lists the types that a file has");
 }
 
-static size_t count(struct query *q, void (*list)(struct graph *, const struct selection *,
-						   struct index_list *))
+static size_t count(struct query *q,
+		    void (*list)(struct graph *, const struct selection *, struct index_list *))
 {
 	struct selection s = q->s;
 	struct index_list all;

@@ -21,9 +21,10 @@ static char *new_path(struct mcp *s)
 {
 	struct strbuf b = {0};
 
-	/* The time is for people; the number makes it unique, and an existing file is never replaced. */
-	strbuf_addf(&b, "%s/recording-%llu-%u.wpdb", s->o->record_folder, clock_real_ns() / NS_PER_SEC,
-		    ++s->recordings);
+	/* The time is for people; the number makes it unique, and an existing file is never
+	 * replaced. */
+	strbuf_addf(&b, "%s/recording-%llu-%u.wpdb", s->o->record_folder,
+		    clock_real_ns() / NS_PER_SEC, ++s->recordings);
 	return b.s;
 }
 
@@ -36,7 +37,8 @@ static void add_word(struct command *c, const char *s)
 	vec_push(&c->words, mem_strdup(s));
 }
 
-static void make_command(struct command *c, const struct mcp_call *call, const char *path, uint64_t seconds)
+static void make_command(struct command *c, const struct mcp_call *call, const char *path,
+			 uint64_t seconds)
 {
 	const struct mcp_arg *pids = mcp_arg(call, "pids");
 	char number[32];
@@ -89,8 +91,8 @@ static int start(struct mcp_recording *r, char *const *words, struct err *e)
 	return 0;
 }
 
-int mcp_record_start(struct mcp *s, const struct mcp_call *c, const struct mcp_message *m, bool modern,
-		     struct err *e)
+int mcp_record_start(struct mcp *s, const struct mcp_call *c, const struct mcp_message *m,
+		     bool modern, struct err *e)
 {
 	static const char *const token[] = {"_meta", "progressToken", NULL};
 	struct mcp_recording *r = &s->recording;
@@ -101,7 +103,8 @@ int mcp_record_start(struct mcp *s, const struct mcp_call *c, const struct mcp_m
 
 	if (r->pid)
 		return err_msg(e, -EBUSY, "a recording is being made: wait for it, or cancel it");
-	*r = (struct mcp_recording){.path = new_path(s), .modern = modern, .carry = c->answer->carry};
+	*r = (struct mcp_recording){
+	    .path = new_path(s), .modern = modern, .carry = c->answer->carry};
 	make_command(&command, c, r->path, seconds);
 	rc = start(r, command.words.v, e);
 	vec_for(&command.words, x)
@@ -151,14 +154,16 @@ void mcp_record_cancel(struct mcp *s)
 static void tell_progress(struct mcp *s)
 {
 	struct mcp_recording *r = &s->recording;
-	uint64_t done = (clock_mono_ns() - r->start_ns) / NS_PER_SEC, all = r->duration_ns / NS_PER_SEC;
+	uint64_t done = (clock_mono_ns() - r->start_ns) / NS_PER_SEC,
+		 all = r->duration_ns / NS_PER_SEC;
 	struct strbuf params = {0};
 
 	if (!r->token || done <= r->told_s || done > all)
 		return;
 	r->told_s = done;
-	strbuf_addf(&params, "{\"progressToken\":%s,\"progress\":%" PRIu64 ",\"total\":%" PRIu64 "}", r->token, done,
-		    all);
+	strbuf_addf(&params,
+		    "{\"progressToken\":%s,\"progress\":%" PRIu64 ",\"total\":%" PRIu64 "}",
+		    r->token, done, all);
 	mcp_notify(s, "notifications/progress", params.s);
 	strbuf_done(&params);
 }

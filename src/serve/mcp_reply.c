@@ -46,7 +46,8 @@ void mcp_write_server(struct json_writer *w)
 	json_write_object_end(w);
 }
 
-static void begin(struct mcp *s, struct mcp_reply *r, const char *id, bool modern, bool subscription)
+static void begin(struct mcp *s, struct mcp_reply *r, const char *id, bool modern,
+		  bool subscription)
 {
 	r->s = s;
 	r->line = (struct strbuf){0};

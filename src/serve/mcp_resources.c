@@ -11,19 +11,19 @@
 #include "render.h"
 #include "render_topology.h"
 
-#define SCHEME	  "witty://"
-#define SCHEMA	  SCHEME "schema"
-#define FILES	  SCHEME "files/"
-#define PAGE	  50
+#define SCHEME    "witty://"
+#define SCHEMA    SCHEME "schema"
+#define FILES     SCHEME "files/"
+#define PAGE      50
 #define MINUTE_MS 60000
-#define DAY_MS	  86400000
+#define DAY_MS    86400000
 
 /* What each file has. */
 static const struct view {
 	const char *name, *title, *mime;
 } views[] = {
-	{"summary", "What the file holds, and what was lost", "text/plain"},
-	{"topology", "Processes, ranks, patterns and data paths", "text/markdown"},
+    {"summary", "What the file holds, and what was lost", "text/plain"},
+    {"topology", "Processes, ranks, patterns and data paths", "text/markdown"},
 };
 #define VIEWS (sizeof(views) / sizeof(views[0]))
 
@@ -39,7 +39,10 @@ static void add_name(struct strbuf *uri, const char *name)
 
 static int hex(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+				      : -1;
 }
 
 /* Up to a slash or the end. @return where it ends */
@@ -56,7 +59,8 @@ static const char *read_name(const char *s, struct strbuf *ret)
 	return s;
 }
 
-static void write_resource(struct json_writer *w, const char *uri, const char *name, const struct view *v)
+static void write_resource(struct json_writer *w, const char *uri, const char *name,
+			   const struct view *v)
 {
 	json_write_object(w);
 	json_key_str(w, "uri", uri);
@@ -92,7 +96,9 @@ static int read_page(const struct mcp *s, const struct mcp_message *m, size_t *r
 	int rc = 0, token = mcp_find(&m->params, path, NULL);
 
 	if (token && token != JSON_NULL)
-		rc = mcp_find_text(&m->params, path, &text) ? mcp_cursor_read(strbuf_str(&text), 0, &at) : -EINVAL;
+		rc = mcp_find_text(&m->params, path, &text)
+			 ? mcp_cursor_read(strbuf_str(&text), 0, &at)
+			 : -EINVAL;
 	strbuf_done(&text);
 	*ret = (size_t)at;
 	return rc < 0 || at > s->files.v.n ? -EINVAL : 0;
@@ -100,7 +106,8 @@ static int read_page(const struct mcp *s, const struct mcp_message *m, size_t *r
 
 void mcp_resources_list(struct mcp *s, const struct mcp_message *m, bool modern)
 {
-	static const struct view schema = {"schema", "Every type and field, with units", "text/markdown"};
+	static const struct view schema = {"schema", "Every type and field, with units",
+					   "text/markdown"};
 	struct mcp_reply r;
 	char cursor[32];
 	size_t at;
@@ -167,7 +174,8 @@ static void render_view(struct mcp_file *f, const struct view *v, uint64_t budge
 }
 
 /* @return 0, or -ENOENT: nothing has that address; other errors with @p e */
-static int read_resource(struct mcp *s, const char *uri, struct strbuf *b, const char **ret_mime, struct err *e)
+static int read_resource(struct mcp *s, const char *uri, struct strbuf *b, const char **ret_mime,
+			 struct err *e)
 {
 	struct strbuf name = {0};
 	struct mcp_file *f;
@@ -211,7 +219,10 @@ void mcp_resources_read(struct mcp *s, const struct mcp_message *m, bool modern)
 	}
 	rc = read_resource(s, strbuf_str(&uri), &text, &mime, &e);
 	if (rc < 0) {
-		mcp_reply_error(s, m->id, rc != -ENOENT ? MCP_INTERNAL : modern ? MCP_INVALID_PARAMS : MCP_NO_RESOURCE_OLD,
+		mcp_reply_error(s, m->id,
+				rc != -ENOENT ? MCP_INTERNAL
+				: modern      ? MCP_INVALID_PARAMS
+					      : MCP_NO_RESOURCE_OLD,
 				e.msg, NULL);
 	} else {
 		mcp_reply_begin(s, &r, m->id, modern);
@@ -239,8 +250,8 @@ static const char prompt_title[] = "Find out why a job is slow";
 void mcp_prompts_list(struct mcp *s, const struct mcp_message *m, bool modern)
 {
 	static const char *const arguments[][2] = {
-		{"symptom", "What is too slow, as its user sees it"},
-		{"file", "Name of the recording; without it the newest"}};
+	    {"symptom", "What is too slow, as its user sees it"},
+	    {"file", "Name of the recording; without it the newest"}};
 	struct mcp_reply r;
 
 	mcp_reply_begin(s, &r, m->id, modern);
@@ -278,14 +289,20 @@ static void write_prompt(const struct mcp_message *m, struct strbuf *b)
 	if (mcp_find_text(&m->params, file, &name) && name.n)
 		strbuf_addf(b, "Look at the file '%.200s'.\n", name.s);
 	strbuf_add(b, "1. summary: what was observed, for how long, and what could not be.\n"
-		      "2. diagnose: findings, those that cost most time first. Look at the root of each, not only at "
+		      "2. diagnose: findings, those that cost most time first. Look at the root of "
+		      "each, not only at "
 		      "who suffers.\n"
-		      "3. evidence of the first finding: values, limits, the chain of waits to its root, advice.\n"
-		      "4. Where that does not settle it: explain_entity of the root, hot_threads, query of waits, "
+		      "3. evidence of the first finding: values, limits, the chain of waits to its "
+		      "root, advice.\n"
+		      "4. Where that does not settle it: explain_entity of the root, hot_threads, "
+		      "query of waits, "
 		      "wakes and flows.\n"
-		      "Rules: take every number from an answer and give its unit. Who is busy is not therefore the "
-		      "cause: somebody must wait for it. What was not measured is unknown, not fine: say so. Name one "
-		      "root cause with its id, the evidence, what to change, and what to measure afterwards.\n");
+		      "Rules: take every number from an answer and give its unit. Who is busy is "
+		      "not therefore the "
+		      "cause: somebody must wait for it. What was not measured is unknown, not "
+		      "fine: say so. Name one "
+		      "root cause with its id, the evidence, what to change, and what to measure "
+		      "afterwards.\n");
 	strbuf_done(&said);
 	strbuf_done(&name);
 }

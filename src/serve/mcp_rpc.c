@@ -203,7 +203,8 @@ static int walk(struct json_reader *r, const char *const path[], struct err *e)
 
 int mcp_find(const struct strbuf *object, const char *const path[], struct strbuf *raw)
 {
-	struct json_reader *r = json_reader_new_mem(strbuf_str(object), object->n, "params", &limits);
+	struct json_reader *r =
+	    json_reader_new_mem(strbuf_str(object), object->n, "params", &limits);
 	struct err e;
 	int token = walk(r, path, &e);
 
@@ -217,7 +218,8 @@ int mcp_find(const struct strbuf *object, const char *const path[], struct strbu
 
 bool mcp_find_text(const struct strbuf *object, const char *const path[], struct strbuf *ret)
 {
-	struct json_reader *r = json_reader_new_mem(strbuf_str(object), object->n, "params", &limits);
+	struct json_reader *r =
+	    json_reader_new_mem(strbuf_str(object), object->n, "params", &limits);
 	bool found = false;
 	const char *s;
 	struct err e;

@@ -24,10 +24,10 @@ enum {
 
 /** A request or notification. */
 struct mcp_message {
-	int error; /**< 0, or what is wrong with it: MCP_PARSE_ERROR or MCP_INVALID_REQUEST */
-	const char *why;      /**< one sentence, if there is an error */
-	char *id;             /**< as JSON: `7`, `"a"`; NULL: a notification, or none could be read */
-	char *method;         /**< NULL: an answer to something that was never asked */
+	int error;       /**< 0, or what is wrong with it: MCP_PARSE_ERROR or MCP_INVALID_REQUEST */
+	const char *why; /**< one sentence, if there is an error */
+	char *id;        /**< as JSON: `7`, `"a"`; NULL: a notification, or none could be read */
+	char *method;    /**< NULL: an answer to something that was never asked */
 	struct strbuf params; /**< a JSON object; empty: none */
 };
 

@@ -28,7 +28,7 @@ struct mcp_line {
 
 /** The recording that runs, and the request that asked for it. */
 struct mcp_recording {
-	pid_t pid; /**< 0: none runs */
+	pid_t pid;    /**< 0: none runs */
 	int messages; /**< its standard error */
 	struct strbuf said;
 	char *path;
@@ -43,13 +43,13 @@ struct mcp {
 	const struct mcp_options *o;
 	struct mcp_files files;
 	int out;
-	int failed;		/**< -errno of writing */
-	const char *handshake;	/**< revision that was agreed on; NULL: none was */
+	int failed;            /**< -errno of writing */
+	const char *handshake; /**< revision that was agreed on; NULL: none was */
 	VEC(struct mcp_line) queue;
-	size_t waiting; /**< bytes of the queue */
-	struct strbuf part; /**< of a line */
-	bool too_long;	/**< the rest of this line is passed over */
-	bool ended;	/**< the input has */
+	size_t waiting;       /**< bytes of the queue */
+	struct strbuf part;   /**< of a line */
+	bool too_long;        /**< the rest of this line is passed over */
+	bool ended;           /**< the input has */
 	struct strbuf *batch; /**< where replies are gathered; NULL: they are written at once */
 	VEC(char *) subscriptions; /**< ids of requests that listen */
 	struct mcp_recording recording;
@@ -76,7 +76,8 @@ void mcp_reply_keep(struct mcp_reply *r, bool modern, uint64_t ttl_ms, bool for_
 void mcp_reply_end(struct mcp_reply *r);
 
 /** @param id NULL: it could not be read. @param data JSON, NULL: none */
-void mcp_reply_error(struct mcp *s, const char *id, int code, const char *message, const char *data);
+void mcp_reply_error(struct mcp *s, const char *id, int code, const char *message,
+		     const char *data);
 
 /** Write a notification. @param params JSON object */
 void mcp_notify(struct mcp *s, const char *method, const char *params);
@@ -101,8 +102,8 @@ struct mcp_call;
 
 /* mcp_record.c */
 /** Start a recording; the reply comes when it ends. @return 0 or -errno */
-int mcp_record_start(struct mcp *s, const struct mcp_call *c, const struct mcp_message *m, bool modern,
-		     struct err *e);
+int mcp_record_start(struct mcp *s, const struct mcp_call *c, const struct mcp_message *m,
+		     bool modern, struct err *e);
 /** Look whether it said something or ended; reply. */
 void mcp_record_poll(struct mcp *s);
 /** End it and remove what it wrote, without a reply. */

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mcp_tools.h"
 #include "finding.h"
+#include "mcp_tools.h"
 #include "render.h"
 #include "render_topology.h"
 
@@ -119,8 +119,9 @@ static void add_findings(struct mcp_call *c, const struct findings *f)
 	json_writer_finish(&w, &e);
 	if (f->v.n) {
 		mcp_answer_u64(c->answer, "findings_total", f->v.n);
-		mcp_answer_list(c->answer, "findings", &b,
-				&(struct mcp_part){.limit = 5, .most = mcp_answer_left(c->answer) / 3});
+		mcp_answer_list(
+		    c->answer, "findings", &b,
+		    &(struct mcp_part){.limit = 5, .most = mcp_answer_left(c->answer) / 3});
 	}
 	strbuf_done(&b);
 }
@@ -152,6 +153,7 @@ int mcp_summary(struct mcp_call *c, struct err *e)
 	add_findings(c, &f->o->findings);
 	add_topology(c, &f->o->topology);
 	strbuf_addf(&c->answer->text, "%s: %zu entities, %zu relations%s.", f->name, f->g->nodes.n,
-		    f->g->edges.n, f->g->meta.complete || !f->g->meta.window_ns ? "" : ", incomplete");
+		    f->g->edges.n,
+		    f->g->meta.complete || !f->g->meta.window_ns ? "" : ", incomplete");
 	return 0;
 }

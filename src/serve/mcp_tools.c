@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+/* Tables, a row a line. */
+/* clang-format off */
 #define P_FILE                                                                                     \
 	{"file", MCP_P_TEXT, .doc = "Name of a file, as summary lists them; without it the newest"}
 #define P_BUDGET                                                                                   \
@@ -189,6 +191,8 @@ const struct mcp_tool *const mcp_tools[] = {
 	&summary_tool, &diagnose_tool, &evidence_tool, &hot_tool,
 	&explain_tool, &query_tool,    &diff_tool,     &record_tool};
 const size_t n_mcp_tools = sizeof(mcp_tools) / sizeof(mcp_tools[0]);
+
+/* clang-format on */
 
 const struct mcp_tool *mcp_tool_find(const char *name)
 {

@@ -24,7 +24,7 @@ struct mcp_param {
 	const char *name;
 	enum mcp_param_type type;
 	bool required;
-	uint64_t min, max; /**< of a number */
+	uint64_t min, max;          /**< of a number */
 	const char *const *choices; /**< NULL-terminated */
 	const char *doc;
 };
@@ -37,19 +37,20 @@ struct mcp_member {
 	const char *doc;
 };
 
-#define MCP_PARAMS_MAX	 12
+#define MCP_PARAMS_MAX   12
 #define MCP_ARG_TEXT_MAX 400 /* bytes */
-#define MCP_WHOLES_MAX	 64
+#define MCP_WHOLES_MAX   64
 
 struct mcp_call;
 
 struct mcp_tool {
 	const char *name, *title;
-	const char *doc; /**< for the model that chooses a tool */
+	const char *doc;                /**< for the model that chooses a tool */
 	const struct mcp_param *params; /**< ends with a row without a name */
 	const struct mcp_member *members;
 	bool writes; /**< changes something; there only with --allow-record */
-	/** Fill in the answer. @return 0 or -errno with @p e; NULL: is served elsewhere, as it takes long */
+	/** Fill in the answer. @return 0 or -errno with @p e; NULL: is served elsewhere, as it
+	 * takes long */
 	int (*run)(struct mcp_call *c, struct err *e);
 };
 
@@ -86,11 +87,12 @@ const struct mcp_arg *mcp_arg(const struct mcp_call *c, const char *name);
 const char *mcp_arg_text(const struct mcp_call *c, const char *name);
 uint64_t mcp_arg_whole(const struct mcp_call *c, const char *name, uint64_t otherwise);
 
-/** What is asked, as a number that cursors carry: arguments but the cursor, and the file as it is. */
+/** What is asked, as a number that cursors carry: arguments but the cursor, and the file as it is.
+ */
 uint64_t mcp_question(const struct mcp_call *c, const struct mcp_file *f);
 
 /** Tokens that an answer may have when the client does not say. */
-#define MCP_BUDGET 4000
+#define MCP_BUDGET     4000
 #define MCP_BUDGET_MIN 500
 #define MCP_BUDGET_MAX 25000
 
@@ -107,7 +109,8 @@ int mcp_diff(struct mcp_call *c, struct err *e);
 /** Load the file that the argument @p name names, and add "file" to the answer. */
 int mcp_open(struct mcp_call *c, const char *name, struct mcp_file **ret, struct err *e);
 /** Where to go on, as the argument "cursor" says. */
-int mcp_begin_list(struct mcp_call *c, const struct mcp_file *f, struct mcp_part *part, struct err *e);
+int mcp_begin_list(struct mcp_call *c, const struct mcp_file *f, struct mcp_part *part,
+		   struct err *e);
 /** Add the cursor if there is more. @param all items behind which nothing comes */
 void mcp_end_list(struct mcp_call *c, const struct mcp_file *f, const struct mcp_part *part,
 		  uint64_t all);

@@ -1,6 +1,6 @@
 /*
- * Fuzz target of the messages of the Model Context Protocol: no line may crash the reader or the check of arguments,
- * and what is made of it stays within its limits.
+ * Fuzz target of the messages of the Model Context Protocol: no line may crash the reader or the
+ * check of arguments, and what is made of it stays within its limits.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -26,7 +26,8 @@ static void try_tools(const struct strbuf *arguments)
 static void on_message(void *ctx, struct mcp_message *m)
 {
 	static const char *const arguments[] = {"arguments", NULL};
-	static const char *const version[] = {"_meta", "io.modelcontextprotocol/protocolVersion", NULL};
+	static const char *const version[] = {"_meta", "io.modelcontextprotocol/protocolVersion",
+					      NULL};
 	struct strbuf raw = {0};
 
 	(void)ctx;

@@ -1,4 +1,5 @@
-/* Hosts side by side become one graph: which ends of connections and queue pairs are joined, and which are not. */
+/* Hosts side by side become one graph: which ends of connections and queue pairs are joined, and
+ * which are not. */
 #include "unit.h"
 
 #include <stdio.h>
@@ -45,9 +46,11 @@ static uint32_t add_socket(struct side *h, const char *addr, uint64_t port, bool
 	return graph_add_node(&h->g, n)->index;
 }
 
-/* A connection with what its host would have of it: @p sent and @p received bytes from @p first s on. */
-static struct edge *connect_to(struct side *h, const char *own, uint64_t port, const char *other, uint64_t other_port,
-			       uint64_t sent, uint64_t received, uint64_t first)
+/* A connection with what its host would have of it: @p sent and @p received bytes from @p first s
+ * on. */
+static struct edge *connect_to(struct side *h, const char *own, uint64_t port, const char *other,
+			       uint64_t other_port, uint64_t sent, uint64_t received,
+			       uint64_t first)
 {
 	uint32_t a = add_socket(h, own, port, false), b = add_socket(h, other, other_port, true);
 	struct edge *d = graph_new_edge(&h->g, &connection_type, a, b), *f;
@@ -66,7 +69,8 @@ static struct edge *connect_to(struct side *h, const char *own, uint64_t port, c
 		f = graph_new_edge(&h->g, &flow_type, way ? b : h->process, way ? h->process : b);
 		SET(flow, f, kind, graph_str(&h->g, "tcp"));
 		vec_for(&h->g.edges, e)
-			if ((*e)->type == &flow_type && (*e)->source == f->source && (*e)->target == f->target)
+			if ((*e)->type == &flow_type && (*e)->source == f->source &&
+			    (*e)->target == f->target)
 				before = GET(flow, *e, bytes);
 		SET(flow, f, bytes, before + (way ? received : sent));
 		SET(flow, f, messages, (before + (way ? received : sent)) / 10);
@@ -306,13 +310,13 @@ TEST(a_host_is_told_by_name_boot_or_installation)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_ends_become_a_flow_and_the_socket_stands_for_the_external_one),
-		cmocka_unit_test(what_is_not_joined_stays_a_flow_to_the_address),
-		cmocka_unit_test(other_times_and_other_ports_are_other_connections),
-		cmocka_unit_test(addresses_that_two_hosts_have_are_ambiguous),
-		cmocka_unit_test(rewritten_addresses_are_followed_where_an_end_knows_them),
-		cmocka_unit_test(queue_pairs_are_joined_when_no_other_pair_fits),
-		cmocka_unit_test(a_host_is_told_by_name_boot_or_installation),
+	    cmocka_unit_test(both_ends_become_a_flow_and_the_socket_stands_for_the_external_one),
+	    cmocka_unit_test(what_is_not_joined_stays_a_flow_to_the_address),
+	    cmocka_unit_test(other_times_and_other_ports_are_other_connections),
+	    cmocka_unit_test(addresses_that_two_hosts_have_are_ambiguous),
+	    cmocka_unit_test(rewritten_addresses_are_followed_where_an_end_knows_them),
+	    cmocka_unit_test(queue_pairs_are_joined_when_no_other_pair_fits),
+	    cmocka_unit_test(a_host_is_told_by_name_boot_or_installation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
