@@ -11,10 +11,10 @@ SECONDS = 3
 class BlameBench(Bench):
     """Records for some seconds, and looks at the first finding."""
 
-    def findings(self, pids):
+    def findings(self, what, pids):
         """Of these processes, their descendants, and the other ends of their flows."""
-        self.count += 1
-        path = f"{os.environ.get('KEEP', self.dir)}/{self.count}.wpdb"
+        name = what.replace(" ", "-").replace(":", "")
+        path = f"{os.environ.get('KEEP', self.dir)}/{name}.wpdb"
         chosen = [x for p in pids for x in ("-p", str(p))]
         self.call("record", "-d", f"{SECONDS}s", "-o", path, "--force", *chosen)
         return json.loads(self.call("bottlenecks", path, "--format", "json"))["findings"]
@@ -27,7 +27,7 @@ class BlameBench(Bench):
 
     def blames(self, what, pids, right):
         """The root of the first finding is one of the processes `right`, or a thread of one, or a container of it."""
-        findings = self.findings(pids)
+        findings = self.findings(what, pids)
         first = findings[0] if findings else None
         if not first:
             self.demand(what, False, "nothing is found")
@@ -35,11 +35,11 @@ class BlameBench(Bench):
         root = (first["root"] or {}).get("id", "nobody")
         good = root.split("#")[0] in ids_of(right)
         print(f"{what}: {first['severity']}, {first['rule']} of {root}: {first['title']}")
-        self.demand(what, good, f"not of {sorted(right)}")
+        self.demand(what, good, f"not of {right}")
 
     def quiet(self, what, pids):
         """No finding above Notice."""
-        loud = [f for f in self.findings(pids) if f["severity"] not in ("info", "notice")]
+        loud = [f for f in self.findings(what, pids) if f["severity"] not in ("info", "notice")]
         self.demand(what, not loud, "; ".join(f"{f['severity']} {f['rule']}: {f['title']}" for f in loud))
 
 
