@@ -145,12 +145,14 @@ static void narrow(const struct diag *d)
 struct inversion {
 	const struct diag *d;
 	pthread_mutex_t lock;
+	unsigned cpu;
 };
 
 static void weak_holder(void *arg)
 {
 	struct inversion *v = arg;
 
+	pin(v->cpu);
 	if (setpriority(PRIO_PROCESS, 0, 19))
 		die("setpriority");
 	for (;;) {
@@ -159,6 +161,14 @@ static void weak_holder(void *arg)
 		pthread_mutex_unlock(&v->lock);
 		rest_us(v->d->healthy ? v->d->size : 1000);
 	}
+}
+
+static void crunch_there(void *arg)
+{
+	struct inversion *v = arg;
+
+	pin(v->cpu);
+	crunch((void *)v->d);
 }
 
 static void urgent(void *arg)
@@ -178,11 +188,12 @@ static void inversion(const struct diag *d)
 	struct inversion *v = calloc(1, sizeof(*v));
 
 	v->d = d;
+	v->cpu = (unsigned)(d->seed % (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
 	pthread_mutex_init(&v->lock, NULL);
 	start_thread("holder", "background", weak_holder, v);
 	start_thread("waiter", "urgent", urgent, v);
 	if (!d->healthy)
-		oversubscribed(d);
+		start_thread("cruncher", NULL, crunch_there, v);
 }
 
 const struct diag_case cpu_cases[] = {
