@@ -10,7 +10,7 @@
 
 #define PIECES_MOST (2u << 20) /* 32 MiB; then those of one account and way are summed up */
 #define MIX_DEPTH  4   /* threads that are followed where only totals are known */
-#define MIX_WAKERS 4   /* of each, so many that ended most of its waits */
+#define MIX_PARTS  50u /* what is less than such a part of the whole is not followed */
 #define SEEN_LEAST 20u /* an account with less than 1/20 of its time in single waits goes by totals */
 
 static uint64_t now_ns_of(const struct wf_span *s)
@@ -292,30 +292,30 @@ static void follow_spans(struct cascade *c)
 
 /* Totals only: what a waker did over the whole window stands for what it did while others waited. */
 
-static void top_wakers(const struct wf *x, uint32_t thread, uint32_t *edges, uint64_t *ret_all)
+static void put_waker(const struct wf *x, struct wf_wakers *w, const struct edge *d)
 {
-	struct edge_list in = graph_in(x->g, x->threads.v[thread].node);
-	unsigned n = 0;
+	uint64_t ns = wf_edge_ns(d);
+	unsigned at = WF_WAKERS;
 
-	*ret_all = 0;
-	for (unsigned i = 0; i < MIX_WAKERS; i++)
-		edges[i] = NODE_NONE;
-	for (size_t i = 0; i < in.n; i++) {
-		const struct edge *d = x->g->edges.v[in.v[i]];
-		uint64_t ns = wf_edge_ns(d);
-		unsigned at;
+	w->all_ns += ns;
+	while (at > 0 && (w->edges[at - 1] == NODE_NONE || wf_edge_ns(x->g->edges.v[w->edges[at - 1]]) < ns))
+		at--;
+	if (at == WF_WAKERS)
+		return;
+	memmove(w->edges + at + 1, w->edges + at, (WF_WAKERS - at - 1) * sizeof(*w->edges));
+	w->edges[at] = d->index;
+}
 
-		if (d->type != &wakes_type)
-			continue;
-		*ret_all += ns;
-		for (at = n; at > 0 && wf_edge_ns(x->g->edges.v[edges[at - 1]]) < ns; at--)
-			if (at < MIX_WAKERS)
-				edges[at] = edges[at - 1];
-		if (at < MIX_WAKERS) {
-			edges[at] = d->index;
-			n += n < MIX_WAKERS;
-		}
-	}
+static void find_wakers(struct cascade *c)
+{
+	const struct wf *x = c->x;
+
+	c->wakers = mem_alloc((x->threads.n + 1) * sizeof(*c->wakers));
+	for (size_t i = 0; i < x->threads.n; i++)
+		memset(c->wakers[i].edges, 0xff, sizeof(c->wakers[i].edges));
+	vec_for(&x->g->edges, d)
+		if ((*d)->type == &wakes_type && x->no[(*d)->target] != NODE_NONE)
+			put_waker(x, &c->wakers[x->no[(*d)->target]], *d);
 }
 
 static void mix(struct cascade *c, uint32_t thread, unsigned depth, uint64_t ns);
@@ -323,15 +323,14 @@ static void mix(struct cascade *c, uint32_t thread, unsigned depth, uint64_t ns)
 static void mix_blocked(struct cascade *c, uint32_t thread, unsigned depth, uint64_t ns)
 {
 	struct wf *x = c->x;
-	uint64_t all, rest = ns, blocked = x->threads.v[thread].blocked_ns;
-	uint32_t edges[MIX_WAKERS];
+	const struct wf_wakers *w = &c->wakers[thread];
+	uint64_t all = w->all_ns, rest = ns, blocked = x->threads.v[thread].blocked_ns;
 
 	c->path[depth] = thread;
-	top_wakers(x, thread, edges, &all);
 	if (all < blocked)
 		all = blocked;
-	for (unsigned i = 0; i < MIX_WAKERS && edges[i] != NODE_NONE && all; i++) {
-		const struct edge *d = x->g->edges.v[edges[i]];
+	for (unsigned i = 0; i < WF_WAKERS && w->edges[i] != NODE_NONE && all; i++) {
+		const struct edge *d = x->g->edges.v[w->edges[i]];
 		struct wf_span s = {.cause = (uint8_t)wf_edge_cause(d),
 				    .ender = (uint8_t)wf_edge_ender(x->g, d),
 				    .charged = x->no[d->source],
@@ -345,7 +344,8 @@ static void mix_blocked(struct cascade *c, uint32_t thread, unsigned depth, uint
 			emit(c, thread, depth, wf_wait_state(x, &s), NODE_NONE, part);
 		else if (on_path(c, depth + 1, s.charged))
 			emit(c, thread, depth, STATE_CYCLE, NODE_NONE, part);
-		else if (depth + 1 > MIX_DEPTH || x->steps >= WAITFOR_STEPS)
+		else if (depth + 1 > MIX_DEPTH || part < c->accounts.v[c->now].total_ns / MIX_PARTS ||
+			 x->steps >= WAITFOR_STEPS)
 			emit(c, thread, depth, STATE_BLOCKED, NODE_NONE, part);
 		else
 			mix(c, s.charged, depth + 1, part);
@@ -467,6 +467,7 @@ void cascade_run(struct cascade *c, struct wf *x)
 {
 	*c = (struct cascade){.x = x};
 	c->wall = mem_alloc((x->threads.n * STATE_COUNT + 1) * sizeof(*c->wall));
+	find_wakers(c);
 	follow_spans(c);
 	add_totals(c);
 	merge_pieces(c);
@@ -480,4 +481,5 @@ void cascade_done(struct cascade *c)
 	idmap_done(&c->way_of);
 	idmap_done(&c->account_of);
 	free(c->wall);
+	free(c->wakers);
 }

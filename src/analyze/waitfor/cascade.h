@@ -38,12 +38,21 @@ struct wf_wall {
 	uint64_t until_ns, ns;
 };
 
+#define WF_WAKERS 4
+
+/** Who ended most of a thread's waits. */
+struct wf_wakers {
+	uint32_t edges[WF_WAKERS]; /**< relations wakes, longest first; NODE_NONE */
+	uint64_t all_ns;	   /**< of all of them */
+};
+
 struct cascade {
 	struct wf *x;
 	VEC(struct wf_way) ways;
 	VEC(struct wf_account) accounts;
 	VEC(struct wf_piece) pieces; /**< in the end by account, then way, each pair once */
 	struct idmap way_of, account_of;
+	struct wf_wakers *wakers; /**< [threads.n], for threads of which only totals are known */
 	struct wf_wall *wall; /**< [threads.n * STATE_COUNT] */
 	uint32_t path[WAITFOR_DEPTH];
 	uint32_t now;  /**< account under way */
