@@ -126,7 +126,7 @@ static void add_pairs(struct wf *x)
 			if (p->role == top->role)
 				ns += p->ns;
 		}
-		if (!top || ns * 100 < x->w->window_ns * r->threads.n * PAIR_PCT || ns * 2 < c->late_ns)
+		if (!top || ns * 100 < x->w->window_ns * r->threads.n * PAIR_PCT || ns * 2 < c->waited_ns)
 			continue;
 		if (!in_pattern(x, r->threads.v[0], ns))
 			add_pair(x, c, top, ns);

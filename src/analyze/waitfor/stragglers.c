@@ -302,9 +302,10 @@ static void judge(struct steps *s, struct wait_straggler *v)
 	for (uint32_t i = 1; i < n; i++)
 		if (v->last_count.v[i] > v->last_count.v[v->last])
 			v->last = i;
-	v->uneven = late * 2 >= s->begins.n;
-	v->fixed = v->uneven && v->last_count.v[v->last] * 100ull >= late * FIXED_PCT &&
+	v->fixed = late * 2 >= s->begins.n && v->last_count.v[v->last] * 100ull >= late * FIXED_PCT &&
 		   (n == 2 || v->last_count.v[v->last] * n >= 2 * late);
+	/* Somebody is last now and then wherever CPUs are short. */
+	v->uneven = v->fixed || late * 4 >= s->begins.n * 3;
 	v->thread = busiest_thread(s->x, v->ranks.v[v->last]);
 	v->confidence_pct = !v->uneven ? 70 : n < 3 ? 60 : v->steps >= 20 ? 90 : 75;
 	v->extra = STATE_BLOCKED;
