@@ -105,11 +105,11 @@ void hot_page_nodes(struct strbuf *b, const struct by_node *v)
 	double sum = 0;
 	unsigned shown = 0;
 
-	vec_for(&v->v, x) sum += x->amount;
+	vec_for(&v->v, x)
+		sum += x->amount;
 	if (sum <= 0)
 		strbuf_add(b, "?");
-	vec_for(&v->v, x)
-	{
+	vec_for(&v->v, x) {
 		if (sum <= 0 || x->amount * 200 < sum)
 			continue;
 		if (shown++ < NODES_MOST)
@@ -148,7 +148,8 @@ static void add_waits(struct page *p, struct hot *h, const struct hot_thread *t)
 
 		page_item(p, 1);
 		page_addf(p, "waits for %s %.1f %%", w->cause, hot_share_of(t, w->waited_ns));
-		strbuf_addf(p->b, ", %" PRIu64 " times, longest ", w->waits);
+		strbuf_addf(p->b, ", %" PRIu64 " %s, longest ", w->waits,
+			    w->waits == 1 ? "time" : "times");
 		text_time(p->b, (double)w->longest_ns);
 		page_addf(p, ", %s%s", graph_node_id(h->g, w->object),
 			  w->idle ? " (nobody is late)" : "");
@@ -159,8 +160,8 @@ static void add_waits(struct page *p, struct hot *h, const struct hot_thread *t)
 
 		page_item(p, 1);
 		page_addf(p, "woken by %s", hot_page_thread(h, w->node, &name));
-		strbuf_addf(p->b, ": %" PRIu64 " times, after %.1f %% of the time", w->wakeups,
-			    hot_share_of(t, w->waited_ns));
+		strbuf_addf(p->b, ": %" PRIu64 " %s, after %.1f %% of the time", w->wakeups,
+			    w->wakeups == 1 ? "time" : "times", hot_share_of(t, w->waited_ns));
 		page_addf(p, " (%s)", w->cause);
 		page_end(p);
 	}
@@ -177,7 +178,8 @@ static void add_waiters(struct page *p, struct hot *h, const struct hot_thread *
 		page_item(p, 1);
 		page_addf(p, "%s waited for it %.1f %%", hot_page_thread(h, w->node, &name),
 			  hot_share_of(t, w->waited_ns));
-		strbuf_addf(p->b, ", %" PRIu64 " times, longest ", w->wakeups);
+		strbuf_addf(p->b, ", %" PRIu64 " %s, longest ", w->wakeups,
+			    w->wakeups == 1 ? "time" : "times");
 		text_time(p->b, (double)w->longest_ns);
 		page_addf(p, " (%s%s)", w->cause,
 			  w->idle_ns == w->waited_ns ? ", nobody is late" : "");
@@ -237,29 +239,28 @@ static void add_class(struct page *p, const struct hot_thread *t)
 
 static bool said_for_all(const struct hot *h, const char *missing)
 {
-	vec_for(&h->missing, m) if (*m == missing) return true;
+	vec_for(&h->missing, m)
+		if (*m == missing)
+			return true;
 	return false;
 }
 
 static void add_reasons(struct page *p, const struct hot *h, const struct hot_thread *t)
 {
-	vec_for(&t->reasons, r)
-	{
+	vec_for(&t->reasons, r) {
 		page_item(p, 1);
 		if (r->points)
 			strbuf_addf(p->b, "+%u ", r->points);
 		page_text(p, r->text, 0);
 		page_end(p);
 	}
-	vec_for(&t->rules, r)
-	{
+	vec_for(&t->rules, r) {
 		page_item(p, 1);
 		strbuf_addf(p->b, "%s (%u %%) ", r->rule, r->pct);
 		page_addf(p, "%s; %s", r->text, r->advice);
 		page_end(p);
 	}
-	vec_for(&t->missing, m)
-	{
+	vec_for(&t->missing, m) {
 		if (said_for_all(h, *m))
 			continue;
 		page_item(p, 1);
@@ -295,8 +296,7 @@ static void add_overview(struct page *p, struct hot *h)
 {
 	size_t levels[4] = {0}, partial = 0;
 
-	vec_for(&h->threads, t)
-	{
+	vec_for(&h->threads, t) {
 		levels[t->level]++;
 		partial += t->possible < 6;
 	}
@@ -310,8 +310,7 @@ static void add_overview(struct page *p, struct hot *h)
 		    "; at least: %zu of them could not be given all 6 points, see score/possible",
 		    partial);
 	page_end(p);
-	vec_for(&h->missing, m)
-	{
+	vec_for(&h->missing, m) {
 		page_item(p, 0);
 		page_addf(p, "known of no thread: %s", *m);
 		page_end(p);
@@ -344,11 +343,11 @@ static void add_threads(struct page *p, struct hot *h, const struct hot_view *v)
 
 	/* Those without a point or a reason are not hot; the first few are shown when there are no
 	 * others. */
-	vec_for(&h->threads, t) all += t->reasons.n != 0 || t->rules.n != 0;
+	vec_for(&h->threads, t)
+		all += t->reasons.n != 0 || t->rules.n != 0;
 	page_heading(p, "HOT THREADS");
 	add_overview(p, h);
-	vec_for(&h->threads, t)
-	{
+	vec_for(&h->threads, t) {
 		if (shown >= most || (!t->reasons.n && !t->rules.n))
 			continue;
 		add_thread(p, h, t);
@@ -395,8 +394,7 @@ static void add_unseen(struct page *p, struct hot *h)
 	if (!h->unseen.n)
 		return;
 	page_heading(p, "NOT KNOWN of threads");
-	vec_for(&h->unseen, u)
-	{
+	vec_for(&h->unseen, u) {
 		page_item(p, 0);
 		page_text(p, *u, 0);
 		page_end(p);

@@ -149,7 +149,9 @@ static void end(struct world *w)
 
 static bool fired(const struct hot_thread *t, const char *rule)
 {
-	vec_for(&t->rules, r) if (!strcmp(r->rule, rule)) return true;
+	vec_for(&t->rules, r)
+		if (!strcmp(r->rule, rule))
+			return true;
 	return false;
 }
 
@@ -384,6 +386,8 @@ TEST(waits_are_followed_to_the_root)
 	SET(thread, thread_node(&w, 1), name, graph_str(&w.g, "owner"));
 	ran(&w, 0, 5, 0, 2);
 	ran(&w, 1, 95, 0, 3);
+	ran(&w, 2, 95, 0, 2);
+	switched(&w, 2, 0, 20);
 	waited(&w, 0, "futex", lock, 100, 9 * SECOND);
 	woke(&w, 1, 0, "futex", 100, 9 * SECOND);
 	analyse(&w);
@@ -394,6 +398,9 @@ TEST(waits_are_followed_to_the_root)
 	assert_int_equal(of(&w, 0)->root, w.thread[1]);
 	assert_true(of(&w, 0)->root_pct > 90);
 	assert_non_null(strstr(of(&w, 0)->root_why, "owner[101], on a CPU"));
+	/* Nobody waits for it, and nothing says that it looks for work: it may compute. */
+	assert_int_equal(of(&w, 2)->cause, HOT_CAUSE_COMPUTE);
+	assert_non_null(strstr(of(&w, 2)->root_why, "nobody waits for it"));
 	waitfor_done(&waits);
 	end(&w);
 }

@@ -3,10 +3,14 @@
 #include "hot_parts.h"
 #include "waitfor.h"
 
+#define POLLER_CERTAIN_PCT 70
+
 /* The part of its chain that most of the late time is. */
 static const struct wait_part *late_part(const struct wait_chain *c)
 {
-	vec_for(&c->parts, p) if (!p->idle) return p;
+	vec_for(&c->parts, p)
+		if (!p->idle)
+			return p;
 	return NULL;
 }
 
@@ -37,8 +41,7 @@ static void follow_chain(struct hot *h, struct hot_thread *t, const struct waitf
 /* Busy, and by design: it turns until something is there, and nobody waits for it. */
 static void follow_pollers(struct hot *h, const struct waitfor *w)
 {
-	vec_for(&w->patterns, p)
-	{
+	vec_for(&w->patterns, p) {
 		struct hot_thread *t;
 
 		if (p->kind != PATTERN_POLLER || p->root == NODE_NONE || p->root >= h->n_nodes ||
@@ -47,16 +50,18 @@ static void follow_pollers(struct hot *h, const struct waitfor *w)
 		t = &h->threads.v[h->of[p->root]];
 		if (t->cause != HOT_CAUSE_COMPUTE && t->cause != HOT_CAUSE_MEMORY)
 			continue;
-		t->cause = HOT_CAUSE_NONE;
-		t->root_why =
-		    hot_text(h, "busy by design (%u %%): %s", p->confidence_pct, p->why ?: p->text);
+		/* One that turns without a sign of looking for work may as well compute: both are
+		 * said. */
+		if (p->confidence_pct >= POLLER_CERTAIN_PCT)
+			t->cause = HOT_CAUSE_NONE;
+		t->root_why = hot_text(h, "nobody waits for it; busy by design (%u %%): %s",
+				       p->confidence_pct, p->why ?: p->text);
 	}
 }
 
 void hot_follow_waits(struct hot *h, const struct waitfor *w)
 {
-	vec_for(&h->threads, t)
-	{
+	vec_for(&h->threads, t) {
 		bool waits =
 		    t->cause == HOT_CAUSE_COMMUNICATION || t->cause == HOT_CAUSE_SYNCHRONISATION;
 
