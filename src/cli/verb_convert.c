@@ -264,8 +264,8 @@ const struct verb verb_convert = {
 		"Pictures and graphs of other programs (.dot to .graphml):\n"
 		"      --level LEVEL     a box for each process (default), container or host\n"
 		"      --min-rate N      only links of N bytes a second or more\n"
-		"  -n, --top N           at most N boxes, those with most bytes; 0: all (default 50; .gexf and\n"
-		"                        .graphml: all)\n",
+		"  -n, --top N           at most N boxes, those of the largest links; 0: all (default 50;\n"
+		"                        .gexf and .graphml: all)\n",
 	.more_help = more_help,
 	.run = run,
 };

@@ -255,16 +255,70 @@ static int by_place(const void *a, const void *b, void *ctx)
 	return x->actor < y->actor ? -1 : x->actor > y->actor;
 }
 
+static int by_bytes(const void *a, const void *b, void *ctx)
+{
+	const struct picture_maker *m = ctx;
+	const struct picture_sum *x = &m->sums.v[*(const uint32_t *)a], *y = &m->sums.v[*(const uint32_t *)b];
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/* Both ends of the largest links, while there is room: boxes without arrows say little. */
+static size_t mark_ends(struct picture_maker *m, bool *chosen, size_t n)
+{
+	VEC(uint32_t) order = {0};
+
+	for (uint32_t i = 0; i < m->sums.n; i++)
+		if (m->sums.v[i].kept)
+			vec_push(&order, i);
+	if (order.n)
+		qsort_r(order.v, order.n, sizeof(*order.v), by_bytes, m);
+	vec_for(&order, i) {
+		const struct picture_sum *s = &m->sums.v[*i];
+		size_t more = (size_t)!chosen[s->from] + !chosen[s->to];
+
+		if (n + more > m->o->top)
+			continue;
+		chosen[s->from] = chosen[s->to] = true;
+		n += more;
+	}
+	vec_done(&order);
+	return n;
+}
+
+/* Of more than there is room for: the job if it fits, then ends of links, then whatever is left. */
+static void cut_nodes(struct picture_maker *m)
+{
+	bool *chosen = mem_alloc(m->slots.n + 1);
+	size_t n = 0, wanted = 0, kept = 0;
+
+	qsort_r(m->kept.v, m->kept.n, sizeof(*m->kept.v), by_importance, m);
+	while (wanted < m->kept.n && m->slots.v[m->kept.v[wanted]].wanted)
+		wanted++;
+	for (; wanted <= m->o->top && n < wanted; n++)
+		chosen[m->kept.v[n]] = true;
+	n = mark_ends(m, chosen, n);
+	for (size_t i = 0; i < m->kept.n && n < m->o->top; i++) {
+		n += !chosen[m->kept.v[i]];
+		chosen[m->kept.v[i]] = true;
+	}
+	for (size_t i = 0; i < m->kept.n; i++)
+		if (chosen[m->kept.v[i]])
+			m->kept.v[kept++] = m->kept.v[i];
+	m->kept.n = kept;
+	free(chosen);
+}
+
 static void choose_nodes(struct picture_maker *m)
 {
 	for (uint32_t i = 0; i < m->slots.n; i++)
 		if (m->slots.v[i].linked || m->slots.v[i].wanted || m->o->alone)
 			vec_push(&m->kept, i);
 	m->with_links = m->kept.n;
-	if (m->o->top && m->kept.n > m->o->top) {
-		qsort_r(m->kept.v, m->kept.n, sizeof(*m->kept.v), by_importance, m);
-		m->kept.n = m->o->top;
-	}
+	if (m->o->top && m->kept.n > m->o->top)
+		cut_nodes(m);
 	if (m->kept.n)
 		qsort_r(m->kept.v, m->kept.n, sizeof(*m->kept.v), by_place, m);
 	for (uint32_t i = 0; i < m->kept.n; i++)

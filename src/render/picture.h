@@ -20,7 +20,7 @@ enum picture_level {
 struct picture_options {
 	enum picture_level level;
 	double min_rate_bps; /**< links of less, or of unknown amount, are left out; 0: none */
-	uint64_t top;	     /**< at most so many boxes, those with most bytes; 0: all */
+	uint64_t top;	     /**< at most so many boxes: parts of a job, ends of the largest links; 0: all */
 	bool alone;	     /**< also boxes that have no link and no part in a job or a path */
 };
 

@@ -186,6 +186,9 @@ class Levels(Case):
                 done = self.witty("convert", source, self.path("out." + form), "--top", "20")
                 self.assertIn(b"note: Left out: 280 of 300 boxes", done.stderr)
                 self.assertEqual(len(reader(self.path("out." + form)).boxes), 20)
+        # Nothing is there for its bytes alone: each box has a link.
+        d = readers.READERS["dot"](self.path("out.dot"))
+        self.assertEqual({b for link in d.links for b in link[:2]}, set(d.boxes))
         total = sum(e["bytes"] for e in json.loads(graphs.large())["edges"])
         d = self.convert(source, "gexf", "--top", "20")
         shown = 0
