@@ -105,7 +105,7 @@ static const char *ranks_label(struct picture_maker *m, const struct topo_group 
 	struct strbuf b = {0};
 
 	strbuf_add(&b, gr->name ? gr->name : "ranks");
-	if (gr->patterns.n)
+	if (gr->patterns.n && gr->patterns.v[0].kind != PAR_UNKNOWN)
 		strbuf_addf(&b, ": %s", gr->patterns.v[0].text);
 	return kept_text(m, &b);
 }
