@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,10 +60,12 @@ static void calls(void)
 	static char block[1 << 20];
 	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 
-	while (goes_on())
+	while (goes_on()) {
 		for (int i = 0; i < 50; i++)
 			if (read(fd, block, sizeof(block)) < 0)
 				return;
+		nap(0.005);
+	}
 	close(fd);
 }
 
@@ -93,6 +94,7 @@ static void pings(void)
 	while (goes_on()) {
 		send_byte(ping[1]);
 		take_byte(pong[0]);
+		nap(0.0002);
 	}
 	close(ping[1]);
 }
@@ -146,10 +148,8 @@ static void waits(void)
 static const struct part {
 	const char *name;
 	void (*run)(void);
-	int nice;
-} parts[] = {{"spin", spin, -10}, {"calls", calls, 0}, {"naps", naps, 0},
-	     {"pings", pings, 0}, {"pongs", pongs, 0}, {"moves", moves, 0},
-	     {"takes", takes, 0}, {"owns", owns, -10}, {"waits", waits, -10}};
+} parts[] = {{"spin", spin},   {"calls", calls}, {"naps", naps}, {"pings", pings}, {"pongs", pongs},
+	     {"moves", moves}, {"takes", takes}, {"owns", owns}, {"waits", waits}};
 #define NPARTS (sizeof(parts) / sizeof(parts[0]))
 
 static void *run_part(void *arg)
@@ -158,9 +158,6 @@ static void *run_part(void *arg)
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 
 	pthread_setname_np(pthread_self(), p->name);
-	/* Without the right to do so it is only slower. */
-	if (p->nice)
-		setpriority(PRIO_PROCESS, (id_t)tid, p->nice);
 	pthread_mutex_lock(&out);
 	printf("%s %d\n", p->name, tid);
 	fflush(stdout);
@@ -175,7 +172,7 @@ int main(int argc, char **argv)
 {
 	pthread_t threads[NPARTS];
 
-	if (argc != 2 || atof(argv[1]) <= 0 || atof(argv[1]) > 60) {
+	if (argc != 2 || atof(argv[1]) <= 0 || atof(argv[1]) > 100) {
 		fprintf(stderr, "usage: hotspots SECONDS\n");
 		return 2;
 	}
