@@ -15,7 +15,7 @@ READ, CONTROL = "read-token-0123456789", "control-token-0123456789"
 
 
 def fails(*args, status, text):
-    done = subprocess.run([WITTY, "serve", "--no-lock", "--no-ebpf", *args], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([WITTY, "serve", "--no-lock", "--no-ebpf", "--keep-privileges", *args], capture_output=True, text=True, timeout=60)
     assert done.returncode == status, (args, done.returncode, done.stderr)
     assert re.search(text, done.stderr), (args, done.stderr)
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") <= 2, done.stderr
