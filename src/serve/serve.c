@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@
 #include "sink.h"
 
 #define PING_NS (15 * NS_PER_SEC)
+#define TRIM_NS (30 * NS_PER_SEC)
 
 struct running {
 	struct server s;
@@ -33,6 +35,7 @@ struct running {
 	uint16_t port;
 	uint64_t told;	   /* number of the last snapshot that clients were told of */
 	uint64_t ping_ns;  /* monotonic: of the last event */
+	uint64_t trim_ns;  /* monotonic: memory was last given back */
 	VEC(struct url) targets;
 	char nats_token[256];
 };
@@ -192,6 +195,10 @@ static void wait_for_end(struct running *r)
 		sinks_news(r->s.sinks);
 		tell(r);
 		events_wake(r->s.events);
+		if (clock_mono_ns() > r->trim_ns + TRIM_NS) {
+			malloc_trim(0);
+			r->trim_ns = clock_mono_ns();
+		}
 		http_sweep(r->s.http);
 	}
 }
@@ -238,11 +245,20 @@ static int answer_only(const struct serve_options *o, struct err *e)
 	return privilege_keep(0, e) < 0 ? e->code : privilege_refuse_calls(PRIVILEGE_ANSWER, e);
 }
 
+/* Large buffers come and go with each snapshot, in several threads: they are given back, not kept in heaps. */
+static void tame_allocator(void)
+{
+	mallopt(M_ARENA_MAX, 2);
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+	mallopt(M_TRIM_THRESHOLD, 512 << 10);
+}
+
 int serve(const struct serve_options *o, struct err *e)
 {
 	struct running r = {.s = {.o = o, .news_fd = -1}, .lock = -1};
 	int rc;
 
+	tame_allocator();
 	r.s.started_ns = clock_real_ns();
 	r.s.instance = r.s.started_ns;
 	r.ping_ns = clock_mono_ns();
