@@ -29,7 +29,8 @@ export function timeBar(model: Model, row: number): HTMLElement {
     put("runq", "runnable, no CPU", model.share(t, t.runq_ns));
     for (const cause of CAUSES) put("cause-" + (IDLE.has(cause) ? "idle" : cause), "blocked: " + cause, model.share(t, t.causes?.[cause]));
   }
-  const text = parts.map(([, label, share]) => `${label} ${percent(share)}`).join(", ") || "not known";
+  if (!parts.length) return h("span", {}, "\u2013");
+  const text = parts.map(([, label, share]) => `${label} ${percent(share)}`).join(", ");
   return h("span", { class: "bar", role: "img", "aria-label": text, title: text },
     ...parts.map(([cls, , share]) => h("i", { class: cls, style: `width:${Math.min(100, share * 100).toFixed(2)}%` })));
 }
