@@ -10,17 +10,17 @@
 
 /* What one page holds at most: with more, a browser becomes slow and nobody reads it. */
 #define PAGE_PROCESSES_MAX 2500
-#define PAGE_ENDS_MAX	   400 /* addresses outside */
+#define PAGE_ENDS_MAX      400 /* addresses outside */
 #define PAGE_STORAGE_MAX   200
 #define PAGE_DEVICES_MAX   512
-#define PAGE_FOLDS_MAX	   600
-#define PAGE_LINKS_MAX	   8000
+#define PAGE_FOLDS_MAX     600
+#define PAGE_LINKS_MAX     8000
 #define PAGE_THREADS_MAX   6000
 #define PAGE_FINDINGS_MAX  150
 #define PAGE_SUBJECTS_MAX  100 /* of one finding */
 #define PAGE_WAITS_OF_ONE  8   /* objects and wakers of each thread */
 #define PAGE_CPUS_OF_ONE   256 /* CPUs of each thread */
-#define PAGE_TEXT_MAX	   400 /* bytes of a command line */
+#define PAGE_TEXT_MAX      400 /* bytes of a command line */
 
 /** Actors that are too many, as one row: same host, kind, node, container and program. */
 struct page_fold {
@@ -31,7 +31,7 @@ struct page_fold {
 
 /** All data from one row to another by one kind of path. */
 struct page_link {
-	uint32_t from, to; /**< rows */
+	uint32_t from, to;           /**< rows */
 	const struct topo_link *one; /**< the first of them */
 	uint64_t bytes, messages, waited_ns;
 	bool measured, shared;
@@ -43,16 +43,16 @@ struct page {
 	struct graph *g;
 	const struct topology *t;
 	const struct interval_amounts *amounts; /**< NULL: none */
-	size_t buckets;		     /**< steps of series */
-	VEC(uint32_t) kept;	     /**< actors */
+	size_t buckets;                         /**< steps of series */
+	VEC(uint32_t) kept;                     /**< actors */
 	VEC(struct page_fold) folds;
-	uint32_t *row_of;	     /**< [t->actors.n] row of each actor */
+	uint32_t *row_of;            /**< [t->actors.n] row of each actor */
 	VEC(struct page_link) links; /**< most bytes first, those of unknown amount behind */
-	VEC(uint32_t) threads;	     /**< nodes */
-	uint32_t *thread_row;	     /**< [g->nodes.n], PAGE_NONE: not a thread, or left out */
+	VEC(uint32_t) threads;       /**< nodes */
+	uint32_t *thread_row;        /**< [g->nodes.n], PAGE_NONE: not a thread, or left out */
 	VEC(uint32_t) containers;    /**< nodes */
 	uint32_t *container_row;     /**< [g->nodes.n] */
-	uint32_t *container_of;	     /**< [t->actors.n] row of its container, or PAGE_NONE */
+	uint32_t *container_of;      /**< [t->actors.n] row of its container, or PAGE_NONE */
 	size_t threads_all, links_all, actors_all[4], actors_kept[4]; /* by enum actor_kind */
 };
 
@@ -63,13 +63,13 @@ void page_done(struct page *p);
 /** NUMA node that an actor mostly runs on, or that a device is near to; PAGE_NONE: not known. */
 uint32_t page_numa_of(const struct page *p, uint32_t actor);
 
-void page_write_machine(struct page *p, struct json_writer *w);	  /* hosts, numa, cpus, containers */
-void page_write_actors(struct page *p, struct json_writer *w);	  /* actors */
-void page_write_links(struct page *p, struct json_writer *w);	  /* links */
-void page_write_threads(struct page *p, struct json_writer *w);	  /* threads */
+void page_write_machine(struct page *p, struct json_writer *w); /* hosts, numa, cpus, containers */
+void page_write_actors(struct page *p, struct json_writer *w);  /* actors */
+void page_write_links(struct page *p, struct json_writer *w);   /* links */
+void page_write_threads(struct page *p, struct json_writer *w); /* threads */
 void page_write_findings(struct page *p, const struct findings *f, struct json_writer *w);
-void page_write_waits(struct page *p, struct json_writer *w);	  /* roots, chains */
-void page_write_time(struct page *p, struct json_writer *w);	  /* time, where there is any */
+void page_write_waits(struct page *p, struct json_writer *w); /* roots, chains */
+void page_write_time(struct page *p, struct json_writer *w);  /* time, where there is any */
 /** Members of a thread. */
 void page_write_profile(struct page *p, uint32_t thread, struct json_writer *w);
 

@@ -22,8 +22,10 @@ static void write_left_out(const char *what, size_t kept, size_t all, struct jso
 
 static void write_limits(const struct page *p, size_t findings, struct json_writer *w)
 {
-	static const char *const names[] = {[ACTOR_PROCESS] = "processes", [ACTOR_OUTSIDE] = "ends outside",
-					    [ACTOR_STORAGE] = "file systems", [ACTOR_DEVICE] = "accelerators"};
+	static const char *const names[] = {[ACTOR_PROCESS] = "processes",
+					    [ACTOR_OUTSIDE] = "ends outside",
+					    [ACTOR_STORAGE] = "file systems",
+					    [ACTOR_DEVICE] = "accelerators"};
 
 	json_write_key(w, "left_out");
 	json_write_array(w);
@@ -31,7 +33,8 @@ static void write_limits(const struct page *p, size_t findings, struct json_writ
 		write_left_out(names[k], p->actors_kept[k], p->actors_all[k], w);
 	write_left_out("threads", p->threads.n, p->threads_all, w);
 	write_left_out("links", p->links.n, p->links_all, w);
-	write_left_out("findings", findings < PAGE_FINDINGS_MAX ? findings : PAGE_FINDINGS_MAX, findings, w);
+	write_left_out("findings", findings < PAGE_FINDINGS_MAX ? findings : PAGE_FINDINGS_MAX,
+		       findings, w);
 	json_write_array_end(w);
 	json_key_u64(w, "processes_all", p->actors_all[ACTOR_PROCESS]);
 	json_key_u64(w, "threads_all", p->threads_all);
@@ -40,15 +43,18 @@ static void write_limits(const struct page *p, size_t findings, struct json_writ
 /* Groups, paths and problems are those of the report; they name actors by their ids. */
 static void write_structure(const struct study *s, struct json_writer *w)
 {
-	struct topology_view v = {.parts = 1u << PART_GROUPS | 1u << PART_PATHS | 1u << PART_PROBLEMS | 1u << PART_UNSEEN,
-				  .limit = 50, .focus = TOPO_NONE};
+	struct topology_view v = {.parts = 1u << PART_GROUPS | 1u << PART_PATHS |
+					   1u << PART_PROBLEMS | 1u << PART_UNSEEN,
+				  .limit = 50,
+				  .focus = TOPO_NONE};
 
 	json_write_key(w, "topology");
 	/* Rendering needs ids of the graph, which are made when asked for. */
 	render_topology_json((struct topology *)(uintptr_t)s->t, &v, w);
 }
 
-void render_page_json(const struct study *s, const struct findings *f, const struct interval_amounts *a, struct json_writer *w)
+void render_page_json(const struct study *s, const struct findings *f,
+		      const struct interval_amounts *a, struct json_writer *w)
 {
 	struct page p;
 
@@ -93,8 +99,8 @@ static void add_escaped(struct strbuf *b, const char *json, size_t n)
 	}
 }
 
-int render_html(const struct study *s, const struct findings *f, const struct interval_amounts *a, struct strbuf *b,
-		struct err *e)
+int render_html(const struct study *s, const struct findings *f, const struct interval_amounts *a,
+		struct strbuf *b, struct err *e)
 {
 	struct strbuf json = {0};
 	struct json_writer w;
@@ -103,7 +109,8 @@ int render_html(const struct study *s, const struct findings *f, const struct in
 		err_msg(e, -ENOTSUP, "this program was built without the page");
 		return err_hint(e, "build it with -Dweb=enabled, which needs nodejs and npm");
 	}
-	/* ASCII only: no separator of lines, no direction of writing and no encoding can come in. */
+	/* ASCII only: no separator of lines, no direction of writing and no encoding can come in.
+	 */
 	json_writer_init_strbuf(&w, &json, JSON_ASCII);
 	render_page_json(s, f, a, &w);
 	if (json_writer_finish(&w, e) < 0) {

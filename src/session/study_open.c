@@ -32,7 +32,12 @@ int study_open_with(struct opened_study *o, const char *path, const struct limit
 	topology_init(&o->topology, &o->graph);
 	waitfor_init(&o->waits, &o->graph, &o->timeline);
 	hot_follow_waits(&o->hot, &o->waits);
-	o->study = (struct study){.g = &o->graph, .t = &o->topology, .hot = &o->hot, .w = &o->waits, .l = &o->limits, .time = &o->timeline};
+	o->study = (struct study){.g = &o->graph,
+				  .t = &o->topology,
+				  .hot = &o->hot,
+				  .w = &o->waits,
+				  .l = &o->limits,
+				  .time = &o->timeline};
 	findings_init(&o->findings, &o->study);
 	return 0;
 }

@@ -17,27 +17,34 @@ struct query {
 	"CASE t.type WHEN 'pipe_inode' THEN 'pipe' WHEN 'file' THEN 'storage' ELSE t.type END"
 
 static const struct query queries[] = {
-	{AMOUNT_SENT, "series_edge_send_to_socket",
-	 "SELECT s.interval, f.id, CASE WHEN k.connection_type LIKE 'UNIX%' THEN 'unix' ELSE lower(k.connection_type) END,"
-	 " sum(s.data_size) FROM series_edge_send_to_socket s JOIN edge e USING(num)"
-	 " JOIN edge_send_to_socket k USING(num) JOIN entity f ON f.num=e.source GROUP BY 1, 2, 3"},
-	{AMOUNT_SENT, "series_edge_write_to",
-	 "SELECT s.interval, f.id, " KIND_OF_TARGET ", sum(s.bytes) FROM series_edge_write_to s JOIN edge e USING(num)"
-	 " JOIN entity f ON f.num=e.source JOIN entity t ON t.num=e.target GROUP BY 1, 2, 3"},
-	{AMOUNT_READ, "series_edge_read_from",
-	 "SELECT s.interval, f.id, 'storage', sum(s.bytes) FROM series_edge_read_from s JOIN edge e USING(num)"
-	 " JOIN entity f ON f.num=e.target JOIN entity t ON t.num=e.source WHERE t.type='file' GROUP BY 1, 2"},
-	{AMOUNT_WAITED, "series_edge_waits_for",
-	 "SELECT s.interval, NULL, k.cause, sum(s.waited_ns) FROM series_edge_waits_for s JOIN edge_waits_for k USING(num)"
-	 " GROUP BY 1, 3"},
-	{AMOUNT_MOVED, "series_nic",
-	 "SELECT s.interval, f.id, NULL, sum(coalesce(s.rx_bytes, 0) + coalesce(s.tx_bytes, 0)) FROM series_nic s"
-	 " JOIN entity f USING(num) GROUP BY 1, 2"},
-	{AMOUNT_MOVED, "series_block_device",
-	 "SELECT s.interval, f.id, NULL, sum(coalesce(s.read_bytes, 0) + coalesce(s.written_bytes, 0))"
-	 " FROM series_block_device s JOIN entity f USING(num) GROUP BY 1, 2"},
-	{AMOUNT_BUSY, "series_block_device",
-	 "SELECT s.interval, f.id, NULL, sum(s.busy_ns) FROM series_block_device s JOIN entity f USING(num) GROUP BY 1, 2"},
+    {AMOUNT_SENT, "series_edge_send_to_socket",
+     "SELECT s.interval, f.id, CASE WHEN k.connection_type LIKE 'UNIX%' THEN 'unix' ELSE "
+     "lower(k.connection_type) END,"
+     " sum(s.data_size) FROM series_edge_send_to_socket s JOIN edge e USING(num)"
+     " JOIN edge_send_to_socket k USING(num) JOIN entity f ON f.num=e.source GROUP BY 1, 2, 3"},
+    {AMOUNT_SENT, "series_edge_write_to",
+     "SELECT s.interval, f.id, " KIND_OF_TARGET
+     ", sum(s.bytes) FROM series_edge_write_to s JOIN edge e USING(num)"
+     " JOIN entity f ON f.num=e.source JOIN entity t ON t.num=e.target GROUP BY 1, 2, 3"},
+    {AMOUNT_READ, "series_edge_read_from",
+     "SELECT s.interval, f.id, 'storage', sum(s.bytes) FROM series_edge_read_from s JOIN edge e "
+     "USING(num)"
+     " JOIN entity f ON f.num=e.target JOIN entity t ON t.num=e.source WHERE t.type='file' GROUP "
+     "BY 1, 2"},
+    {AMOUNT_WAITED, "series_edge_waits_for",
+     "SELECT s.interval, NULL, k.cause, sum(s.waited_ns) FROM series_edge_waits_for s JOIN "
+     "edge_waits_for k USING(num)"
+     " GROUP BY 1, 3"},
+    {AMOUNT_MOVED, "series_nic",
+     "SELECT s.interval, f.id, NULL, sum(coalesce(s.rx_bytes, 0) + coalesce(s.tx_bytes, 0)) FROM "
+     "series_nic s"
+     " JOIN entity f USING(num) GROUP BY 1, 2"},
+    {AMOUNT_MOVED, "series_block_device",
+     "SELECT s.interval, f.id, NULL, sum(coalesce(s.read_bytes, 0) + coalesce(s.written_bytes, 0))"
+     " FROM series_block_device s JOIN entity f USING(num) GROUP BY 1, 2"},
+    {AMOUNT_BUSY, "series_block_device",
+     "SELECT s.interval, f.id, NULL, sum(s.busy_ns) FROM series_block_device s JOIN entity f "
+     "USING(num) GROUP BY 1, 2"},
 };
 
 static bool can_ask(sqlite3 *db, const char *table)
@@ -45,7 +52,8 @@ static bool can_ask(sqlite3 *db, const char *table)
 	sqlite3_stmt *q = NULL;
 	bool found = false;
 
-	if (!sqlite3_prepare_v2(db, "SELECT 1 FROM sqlite_schema WHERE type='table' AND name=?", -1, &q, NULL)) {
+	if (!sqlite3_prepare_v2(db, "SELECT 1 FROM sqlite_schema WHERE type='table' AND name=?", -1,
+				&q, NULL)) {
 		sqlite3_bind_text(q, 1, table, -1, SQLITE_STATIC);
 		found = sqlite3_step(q) == SQLITE_ROW;
 	}
@@ -53,19 +61,25 @@ static bool can_ask(sqlite3 *db, const char *table)
 	return found;
 }
 
-static void add_row(struct graph *g, sqlite3_stmt *s, enum amount_what what, struct interval_amounts *ret)
+static void add_row(struct graph *g, sqlite3_stmt *s, enum amount_what what,
+		    struct interval_amounts *ret)
 {
-	const char *id = (const char *)sqlite3_column_text(s, 1), *kind = (const char *)sqlite3_column_text(s, 2);
+	const char *id = (const char *)sqlite3_column_text(s, 1),
+		   *kind = (const char *)sqlite3_column_text(s, 2);
 	sqlite3_int64 interval = sqlite3_column_int64(s, 0), n = sqlite3_column_int64(s, 3);
 	uint32_t node = id ? graph_find(g, id) : NODE_NONE;
 
 	if (n <= 0 || interval < 0 || interval >= UINT32_MAX || (id && node == NODE_NONE))
 		return;
-	vec_push(&ret->v, ((struct interval_amount){.node = node, .interval = (uint32_t)interval, .what = what,
-					   .kind = kind ? graph_str(g, kind) : NULL, .n = (uint64_t)n}));
+	vec_push(&ret->v, ((struct interval_amount){.node = node,
+						    .interval = (uint32_t)interval,
+						    .what = what,
+						    .kind = kind ? graph_str(g, kind) : NULL,
+						    .n = (uint64_t)n}));
 }
 
-static int ask(struct stored *s, struct graph *g, const struct query *query, struct interval_amounts *ret, struct err *e)
+static int ask(struct stored *s, struct graph *g, const struct query *query,
+	       struct interval_amounts *ret, struct err *e)
 {
 	sqlite3_stmt *q = NULL;
 	int step, rc = 0;
@@ -78,7 +92,8 @@ static int ask(struct stored *s, struct graph *g, const struct query *query, str
 		if (step != SQLITE_ROW)
 			rc = stored_fail(s, e);
 		else if (ret->v.n >= AMOUNTS_MAX)
-			rc = err_msg(e, -EFBIG, "read recording: more than %u amounts of intervals", AMOUNTS_MAX);
+			rc = err_msg(e, -EFBIG, "read recording: more than %u amounts of intervals",
+				     AMOUNTS_MAX);
 		else
 			add_row(g, q, query->what, ret);
 	}
@@ -86,7 +101,8 @@ static int ask(struct stored *s, struct graph *g, const struct query *query, str
 	return rc;
 }
 
-int stored_load_amounts(struct stored *s, struct graph *g, struct interval_amounts *ret, struct err *e)
+int stored_load_amounts(struct stored *s, struct graph *g, struct interval_amounts *ret,
+			struct err *e)
 {
 	int rc = 0;
 

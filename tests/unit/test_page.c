@@ -132,9 +132,11 @@ TEST(what_is_too_much_is_added_up)
 	analyse(&w);
 	json_of(&w, &b);
 	json = strbuf_str(&b);
-	assert_int_equal(sum_of(json, "\"links\":", "\"stands_for\":"), CLIENTS + 1 - PAGE_PROCESSES_MAX);
+	assert_int_equal(sum_of(json, "\"links\":", "\"stands_for\":"),
+			 CLIENTS + 1 - PAGE_PROCESSES_MAX);
 	assert_int_equal(sum_of(strstr(json, "\"links\":"), "\"threads\":", "\"bytes\":"), bytes);
-	assert_non_null(strstr(strbuf_str(&b), "{\"what\":\"processes\",\"kept\":2500,\"all\":3201}"));
+	assert_non_null(
+	    strstr(strbuf_str(&b), "{\"what\":\"processes\",\"kept\":2500,\"all\":3201}"));
 	strbuf_done(&b);
 	done(&w);
 }

@@ -73,7 +73,8 @@ static void write_units_of(const struct type *t, struct json_writer *w)
 
 static void write_units(struct json_writer *w)
 {
-	const struct type *const shown[] = {&host_type, &numa_type, &container_type, &gpu_type, &npu_type};
+	const struct type *const shown[] = {&host_type, &numa_type, &container_type, &gpu_type,
+					    &npu_type};
 
 	json_write_key(w, "units");
 	json_write_object(w);
@@ -82,7 +83,8 @@ static void write_units(struct json_writer *w)
 	json_write_object_end(w);
 }
 
-static void write_nodes_of(struct page *p, const char *key, const struct type *t, uint64_t but, struct json_writer *w)
+static void write_nodes_of(struct page *p, const char *key, const struct type *t, uint64_t but,
+			   struct json_writer *w)
 {
 	json_write_key(w, key);
 	json_write_array(w);
@@ -129,7 +131,9 @@ static void write_containers(struct page *p, struct json_writer *w)
 		json_write_object(w);
 		json_key_str(w, "id", graph_node_id(p->g, *it));
 		json_key_str(w, "ns", n->ns);
-		page_key_text(w, "name", HAS(container, n, container_name) ? GET(container, n, container_name) : GET(container, n, container_id));
+		page_key_text(w, "name",
+			      HAS(container, n, container_name) ? GET(container, n, container_name)
+								: GET(container, n, container_id));
 		write_fields(p, n, 0, w);
 		json_write_object_end(w);
 	}
@@ -140,12 +144,14 @@ void page_write_machine(struct page *p, struct json_writer *w)
 {
 	write_units(w);
 	write_nodes_of(p, "hosts", &host_type, 0, w);
-	write_nodes_of(p, "numa", &numa_type, FIELD_BIT(numa, mem_info) | FIELD_BIT(numa, memory_set), w);
+	write_nodes_of(p, "numa", &numa_type,
+		       FIELD_BIT(numa, mem_info) | FIELD_BIT(numa, memory_set), w);
 	write_cpus(p, w);
 	write_containers(p, w);
 }
 
-static void write_shares(struct json_writer *w, const char *key, const struct topo_share *v, size_t n)
+static void write_shares(struct json_writer *w, const char *key, const struct topo_share *v,
+			 size_t n)
 {
 	json_write_key(w, key);
 	json_write_array(w);
@@ -178,7 +184,8 @@ static void write_place(struct page *p, uint32_t actor, struct json_writer *w)
 	json_write_object_end(w);
 }
 
-static void write_process(struct page *p, uint32_t actor, const struct node *n, struct json_writer *w)
+static void write_process(struct page *p, uint32_t actor, const struct node *n,
+			  struct json_writer *w)
 {
 	const struct topo_actor *a = &p->t->actors.v[actor];
 

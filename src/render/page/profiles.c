@@ -2,7 +2,8 @@
 #include "hot.h"
 #include "page_parts.h"
 
-static void write_reasons(struct json_writer *w, const char *key, const struct hot_reason *v, size_t n)
+static void write_reasons(struct json_writer *w, const char *key, const struct hot_reason *v,
+			  size_t n)
 {
 	if (!n)
 		return;

@@ -1,5 +1,5 @@
-/* Which processes, threads and links a page has, and which of them it adds up in rows that stand for
- * many. */
+/* Which processes, threads and links a page has, and which of them it adds up in rows that stand
+ * for many. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,7 +69,8 @@ static struct rank *rank_actors(const struct page *p, const struct findings *f)
 	for (uint32_t i = 0; i < t->actors.n; i++) {
 		const struct topo_actor *a = &t->actors.v[i];
 
-		ranks[i] = (struct rank){i, i == t->main_actor, a->bytes_in + a->bytes_out, cpu_ns_of(p, i)};
+		ranks[i] = (struct rank){i, i == t->main_actor, a->bytes_in + a->bytes_out,
+					 cpu_ns_of(p, i)};
 	}
 	vec_for(&t->problems, it) {
 		vec_for(&it->actors, a)
@@ -116,7 +117,8 @@ static void keep_actors(struct page *p, const struct findings *f)
 		p->row_of[p->kept.v[i]] = (uint32_t)i;
 }
 
-/* Two numbers that are equal for actors that may share a row. With @p rough only kind and host count. */
+/* Two numbers that are equal for actors that may share a row. With @p rough only kind and host
+ * count. */
 static void fold_key(const struct page *p, uint32_t actor, bool rough, uint64_t *a, uint64_t *b)
 {
 	const struct topo_actor *x = &p->t->actors.v[actor];
@@ -202,7 +204,8 @@ static void collect_links(struct page *p)
 
 	vec_for(&p->t->links, l) {
 		uint32_t from = p->row_of[l->from], to = p->row_of[l->to], at;
-		uint64_t ends = (uint64_t)from << 32 | to, kind = hash_bytes(l->kind, strlen(l->kind), 1);
+		uint64_t ends = (uint64_t)from << 32 | to,
+			 kind = hash_bytes(l->kind, strlen(l->kind), 1);
 		struct page_link *x;
 
 		at = idmap_get(&m, ends, kind);
@@ -253,7 +256,8 @@ static void add_wakes(const struct graph *g, uint64_t *ns)
 
 static bool is_of_kept(const struct page *p, const struct node *n)
 {
-	uint32_t actor = HAS(thread, n, process) ? p->t->actor_of[GET(thread, n, process)] : TOPO_NONE;
+	uint32_t actor =
+	    HAS(thread, n, process) ? p->t->actor_of[GET(thread, n, process)] : TOPO_NONE;
 
 	return actor != TOPO_NONE && p->row_of[actor] < p->kept.n;
 }

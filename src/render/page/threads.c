@@ -42,7 +42,8 @@ static const char *object_name(struct page *p, uint32_t node)
 {
 	const struct node *n = p->g->nodes.v[node];
 
-	if (n->type == &wait_object_type && HAS(wait_object, n, name) && GET(wait_object, n, name)[0])
+	if (n->type == &wait_object_type && HAS(wait_object, n, name) &&
+	    GET(wait_object, n, name)[0])
 		return GET(wait_object, n, name);
 	if (n->type == &wait_object_type && HAS(wait_object, n, kind))
 		return GET(wait_object, n, kind);
@@ -138,7 +139,8 @@ static void write_relations(struct page *p, uint32_t node, struct json_writer *w
 		const struct edge *d = p->g->edges.v[out.v[i]];
 
 		if (d->type == &waits_for_type)
-			put_share(&waits, d->index, HAS(waits_for, d, waited_ns), GET(waits_for, d, waited_ns));
+			put_share(&waits, d->index, HAS(waits_for, d, waited_ns),
+				  GET(waits_for, d, waited_ns));
 		if (d->type == &ran_on_type)
 			put_share(&cpus, d->index, HAS(ran_on, d, run_ns), GET(ran_on, d, run_ns));
 	}
@@ -146,7 +148,8 @@ static void write_relations(struct page *p, uint32_t node, struct json_writer *w
 		const struct edge *d = p->g->edges.v[in.v[i]];
 
 		if (d->type == &wakes_type)
-			put_share(&wakers, d->index, HAS(wakes, d, waited_ns), GET(wakes, d, waited_ns));
+			put_share(&wakers, d->index, HAS(wakes, d, waited_ns),
+				  GET(wakes, d, waited_ns));
 	}
 	if (waits.v.n)
 		write_waits(p, &waits, w);
@@ -187,7 +190,8 @@ static void write_thread(struct page *p, uint32_t node, struct json_writer *w)
 	json_write_object_end(w);
 }
 
-/* CPU time by NUMA node of threads where no CPU was recorded: what graphs of the older tool have. */
+/* CPU time by NUMA node of threads where no CPU was recorded: what graphs of the older tool have.
+ */
 static void write_nodes(struct page *p, struct json_writer *w)
 {
 	struct numa_rows rows;

@@ -6,21 +6,23 @@
 #include "page_parts.h"
 #include "timeline.h"
 
-#define BUCKETS_MAX  120 /* steps of the pictures; more intervals are joined */
+#define BUCKETS_MAX     120 /* steps of the pictures; more intervals are joined */
 #define PROCESSES_SHOWN 7
-#define THREADS_SHOWN 400
-#define SENDERS_SHOWN 400
+#define THREADS_SHOWN   400
+#define SENDERS_SHOWN   400
+#define DEVICES_SHOWN   12
 
 /* Sums by row and bucket. */
 struct table {
 	size_t rows, buckets;
-	uint64_t *v;	 /* [rows * buckets] */
+	uint64_t *v;     /* [rows * buckets] */
 	uint64_t *total; /* [rows] */
 };
 
 static void table_init(struct table *t, size_t rows, size_t buckets)
 {
-	*t = (struct table){rows, buckets, mem_alloc((rows * buckets + 1) * sizeof(*t->v)), mem_alloc((rows + 1) * sizeof(*t->total))};
+	*t = (struct table){rows, buckets, mem_alloc((rows * buckets + 1) * sizeof(*t->v)),
+			    mem_alloc((rows + 1) * sizeof(*t->total))};
 }
 
 static void table_done(struct table *t)
@@ -195,10 +197,13 @@ static void write_senders(struct page *p, enum amount_what what, struct json_wri
 	collect_kinds(p, what, &k);
 	table_init(&t, rows * k.v.n, p->buckets);
 	vec_for(&p->amounts->v, a) {
-		uint32_t row = a->what == what && a->kind && a->node != NODE_NONE ? row_of_node(p, a->node) : PAGE_NONE;
+		uint32_t row = a->what == what && a->kind && a->node != NODE_NONE
+				   ? row_of_node(p, a->node)
+				   : PAGE_NONE;
 
 		if (row != PAGE_NONE && a->interval < p->s->time->intervals.n)
-			table_add(&t, row * k.v.n + kind_number(&k, a->kind), bucket_of(p, a->interval), a->n);
+			table_add(&t, row * k.v.n + kind_number(&k, a->kind),
+				  bucket_of(p, a->interval), a->n);
 	}
 	n = largest(&t, SENDERS_SHOWN, top);
 	for (size_t i = 0; i < n; i++) {
@@ -213,27 +218,49 @@ static void write_senders(struct page *p, enum amount_what what, struct json_wri
 	free(top);
 }
 
+/* There are few disks and interfaces. */
+struct nodes {
+	VEC(uint32_t) v;
+};
+
+static size_t node_number(struct nodes *n, uint32_t node)
+{
+	for (size_t i = 0; i < n->v.n; i++)
+		if (n->v.v[i] == node)
+			return i;
+	vec_push(&n->v, node);
+	return n->v.n - 1;
+}
+
 static void write_devices(struct page *p, enum amount_what what, struct json_writer *w)
 {
+	struct nodes nodes = {0};
+	uint32_t top[DEVICES_SHOWN];
 	struct table t;
-	uint32_t top[12];
 	size_t n;
 
-	table_init(&t, p->g->nodes.n, p->buckets);
 	vec_for(&p->amounts->v, a)
-		if (a->what == what && a->node != NODE_NONE && a->interval < p->s->time->intervals.n)
-			table_add(&t, a->node, bucket_of(p, a->interval), a->n);
-	n = largest(&t, 12, top);
+		if (a->what == what && a->node != NODE_NONE)
+			node_number(&nodes, a->node);
+	table_init(&t, nodes.v.n, p->buckets);
+	vec_for(&p->amounts->v, a)
+		if (a->what == what && a->node != NODE_NONE &&
+		    a->interval < p->s->time->intervals.n)
+			table_add(&t, node_number(&nodes, a->node), bucket_of(p, a->interval),
+				  a->n);
+	n = largest(&t, DEVICES_SHOWN, top);
 	for (size_t i = 0; i < n; i++) {
-		begin_series(graph_node_id(p->g, top[i]), w);
+		begin_series(graph_node_id(p->g, nodes.v.v[top[i]]), w);
 		json_write_key(w, "values");
 		write_row(&t, top[i], w);
 		json_write_object_end(w);
 	}
 	table_done(&t);
+	vec_done(&nodes.v);
 }
 
-static void write_list(struct page *p, const char *key, void (*list)(struct page *p, enum amount_what what, struct json_writer *w),
+static void write_list(struct page *p, const char *key,
+		       void (*list)(struct page *p, enum amount_what what, struct json_writer *w),
 		       enum amount_what what, struct json_writer *w)
 {
 	json_write_key(w, key);

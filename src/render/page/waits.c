@@ -1,4 +1,5 @@
-/* The page's waits: which threads others wait for, and the ways from who waits to what holds it up. */
+/* The page's waits: which threads others wait for, and the ways from who waits to what holds it up.
+ */
 #include "page_parts.h"
 #include "waitfor.h"
 
@@ -13,7 +14,8 @@ static const char *object_of(struct page *p, uint32_t node)
 	if (node == NODE_NONE)
 		return NULL;
 	n = p->g->nodes.v[node];
-	if (n->type == &wait_object_type && HAS(wait_object, n, name) && GET(wait_object, n, name)[0])
+	if (n->type == &wait_object_type && HAS(wait_object, n, name) &&
+	    GET(wait_object, n, name)[0])
 		return GET(wait_object, n, name);
 	return graph_node_id(p->g, node);
 }
@@ -26,7 +28,8 @@ static void key_thread(struct page *p, struct json_writer *w, uint32_t thread)
 	json_key_str(w, "id", graph_node_id(p->g, thread));
 }
 
-static void write_root(struct page *p, const struct waitfor *wf, const struct wait_root *r, struct json_writer *w)
+static void write_root(struct page *p, const struct waitfor *wf, const struct wait_root *r,
+		       struct json_writer *w)
 {
 	json_write_object(w);
 	key_thread(p, w, r->thread);
@@ -55,7 +58,8 @@ static void write_role(struct page *p, const struct wait_role *r, struct json_wr
 	json_write_object_end(w);
 }
 
-static void write_part(struct page *p, const struct waitfor *wf, const struct wait_part *part, struct json_writer *w)
+static void write_part(struct page *p, const struct waitfor *wf, const struct wait_part *part,
+		       struct json_writer *w)
 {
 	json_write_object(w);
 	json_key_u64(w, "ns", part->ns);
@@ -78,7 +82,8 @@ static void write_part(struct page *p, const struct waitfor *wf, const struct wa
 	json_write_object_end(w);
 }
 
-static void write_chain(struct page *p, const struct waitfor *wf, const struct wait_chain *c, struct json_writer *w)
+static void write_chain(struct page *p, const struct waitfor *wf, const struct wait_chain *c,
+			struct json_writer *w)
 {
 	const struct wait_role *r = &wf->roles.v[c->role];
 
