@@ -88,8 +88,8 @@ static void add_pair(struct wf *x, const struct wait_chain *c, const struct wait
 	uint32_t next = p->via.n ? p->via.v[0] : p->role;
 	enum way way = way_of(x, waiter, &x->w->roles.v[next], p);
 	const char *who = wf_thread_text(x->w, x->g, p->thread);
-	static const char *const does[] = {"has to do with", "takes what comes from", "waits to hand on to",
-					   "exchanges messages with"};
+	static const char *const does[] = {"woken by", "for data from", "for room to hand data to",
+					   "for answers or questions of"};
 	struct wait_pattern v = {.kind = way == WAY_GIVES ? PATTERN_BACK_PRESSURE : PATTERN_SLOW_PRODUCER,
 				 .object = p->first_object,
 				 .root = p->thread,
@@ -103,10 +103,12 @@ static void add_pair(struct wf *x, const struct wait_chain *c, const struct wait
 		if (l->waiter == c->role && l->waker == next)
 			v.events += l->waits;
 	v.text = way == WAY_GIVES ? wf_text(x->w, "%s cannot hand on: %s is too slow", waiter->text, who)
-				  : wf_text(x->w, "%s waits for %s", waiter->text, who);
-	v.why = wf_text(x->w, "it %s %s by %s; %.0f %% of its waits, %.1f s, end when %s has gone on; that is %s meanwhile",
-			does[way], x->w->roles.v[next].text, wait_cause_name(p->cause), v.root_pct, (double)ns / 1e9,
-			who, wait_state_text(p->state));
+				  : wf_text(x->w, "%s wait%s for %s", waiter->text, waiter->threads.n > 1 ? "" : "s", who);
+	v.why = wf_text(x->w,
+			"waits by %s, %s %s; %.0f %% of the time waited, %.1f s, ended when %s had gone on, which was %s "
+			"meanwhile",
+			wait_cause_name(p->cause), does[way], x->w->roles.v[next].text, v.root_pct, (double)ns / 1e9, who,
+			wait_state_text(p->state));
 	vec_push(&x->w->patterns, v);
 }
 
