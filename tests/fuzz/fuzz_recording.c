@@ -1,6 +1,6 @@
 /*
  * Fuzz target of the reader of recordings: no file may crash it, and what it accepts is a graph like
- * any other, which can be merged and written.
+ * any other, which can be merged and written, and whose waits add up.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "fuzz.h"
 #include "graph_json.h"
 #include "recording.h"
+#include "waitfor.h"
 
 static void check(int rc, const struct err *e)
 {
@@ -34,6 +35,32 @@ static void use(struct graph *g)
 	close(fd);
 }
 
+static void follow_waits(struct stored *s, struct graph *g)
+{
+	struct timeline t = {0};
+	struct waitfor w;
+	struct err e;
+	int rc = stored_load_timeline(s, g, &t, &e);
+
+	check(rc, &e);
+	if (rc)
+		return;
+	waitfor_init(&w, g, &t);
+	vec_for(&w.chains, c) {
+		uint64_t sum = 0;
+
+		vec_for(&c->parts, p)
+			sum += p->ns;
+		if (sum != c->waited_ns)
+			abort();
+	}
+	vec_for(&w.paths, p)
+		if (p->steps.v[0].from_ns != p->from_ns || p->steps.v[p->steps.n - 1].to_ns != p->to_ns)
+			abort();
+	waitfor_done(&w);
+	timeline_done(&t);
+}
+
 static void read_recording(const char *path)
 {
 	struct stored *s;
@@ -49,8 +76,10 @@ static void read_recording(const char *path)
 	graph_init(&g);
 	rc = stored_load(s, &g, &e);
 	check(rc, &e);
-	if (!rc)
+	if (!rc) {
+		follow_waits(s, &g);
 		use(&g);
+	}
 	graph_done(&g);
 	graph_init(&g);
 	check(stored_load_around(s, &g, "process:7", 2, 100, &e), &e);

@@ -110,11 +110,16 @@ enum wait_cause wf_edge_cause(const struct edge *d)
 	return HAS(wakes, d, cause) ? wait_cause_find(GET(wakes, d, cause)) : CAUSE_OTHER;
 }
 
+uint64_t wf_time(uint64_t ns)
+{
+	return ns < WF_TIME_MOST ? ns : WF_TIME_MOST;
+}
+
 uint64_t wf_edge_ns(const struct edge *d)
 {
 	if (d->type == &waits_for_type)
-		return HAS(waits_for, d, waited_ns) ? GET(waits_for, d, waited_ns) : 0;
-	return HAS(wakes, d, waited_ns) ? GET(wakes, d, waited_ns) : 0;
+		return HAS(waits_for, d, waited_ns) ? wf_time(GET(waits_for, d, waited_ns)) : 0;
+	return HAS(wakes, d, waited_ns) ? wf_time(GET(wakes, d, waited_ns)) : 0;
 }
 
 enum wait_ender wf_edge_ender(const struct graph *g, const struct edge *d)

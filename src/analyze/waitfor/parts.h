@@ -102,6 +102,10 @@ static inline uint64_t wf_least_ns(const struct wf *x)
 /** State of a thread in a wait that no thread ended, or that is not followed. */
 enum wait_state wf_wait_state(const struct wf *x, const struct wf_span *s);
 
+/** Files from elsewhere may hold any number: no time is taken to be longer, so that sums stay in 64 bits. 13 days. */
+#define WF_TIME_MOST (1ull << 50)
+uint64_t wf_time(uint64_t ns);
+
 /** Cause and time of a relation wakes or waits_for; what is not measured is "other" and 0. */
 enum wait_cause wf_edge_cause(const struct edge *d);
 uint64_t wf_edge_ns(const struct edge *d);

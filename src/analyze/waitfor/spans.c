@@ -34,7 +34,7 @@ static void put_span(struct wf *x, const struct wait_span *s)
 	};
 
 	/* The last totals are older than the last waits. */
-	if (v.out_ns >= x->to_ns)
+	if (v.out_ns >= x->to_ns || v.in_ns - v.out_ns > WF_TIME_MOST)
 		return;
 	if (v.wake_ns > x->to_ns) {
 		v.goes_on = true;

@@ -224,10 +224,11 @@ void wf_add_threads(struct wf *x)
 		vec_push(&x->threads, ((struct wf_thread){
 					      .node = i,
 					      .process = process_of(t),
-					      .run_ns = HAS(thread, t, run_ns) ? GET(thread, t, run_ns) : 0,
-					      .runq_ns = HAS(thread, t, runq_ns) ? GET(thread, t, runq_ns) : 0,
-					      .blocked_ns = HAS(thread, t, blocked_ns) ? GET(thread, t, blocked_ns)
-										       : 0,
+					      .run_ns = HAS(thread, t, run_ns) ? wf_time(GET(thread, t, run_ns)) : 0,
+					      .runq_ns = HAS(thread, t, runq_ns) ? wf_time(GET(thread, t, runq_ns)) : 0,
+					      .blocked_ns = HAS(thread, t, blocked_ns)
+								? wf_time(GET(thread, t, blocked_ns))
+								: 0,
 					      .kernel = is_kernel(x->g, process_of(t)),
 				      }));
 	}
