@@ -161,15 +161,21 @@ static void join_equal_roots(struct findings *f)
 	f->v.n = kept;
 }
 
+static uint32_t process_of(const struct graph *g, uint32_t node)
+{
+	const struct node *n = g->nodes.v[node];
+
+	return n->type == &thread_type && HAS(thread, n, process) ? GET(thread, n, process) : node;
+}
+
+/* About that thread, or about its process by way of whichever thread. */
 static bool is_about(const struct graph *g, const struct finding *fi, uint32_t thread)
 {
-	const struct node *n = g->nodes.v[thread];
-	uint32_t process =
-	    n->type == &thread_type && HAS(thread, n, process) ? GET(thread, n, process) : thread;
+	uint32_t process = process_of(g, thread);
 
 	if (fi->root == thread || fi->root == process)
 		return true;
-	return fi->subjects.n && fi->subjects.v[0] == thread;
+	return fi->subjects.n && process_of(g, fi->subjects.v[0]) == process;
 }
 
 /* That somebody waits for a thread says less than that it waits for a disk. */
@@ -217,6 +223,12 @@ static void join_reasons(struct findings *f, const struct graph *g)
 	f->v.n = kept;
 }
 
+/* It has too little CPU, and no single other one has it instead. */
+static bool is_of_a_crowd(const struct finding *fi)
+{
+	return !strcmp(fi->rule, "cpu-wait") && fi->root == NODE_NONE;
+}
+
 /* Too few CPUs for all is one finding, not one for each process that had too little. */
 static void join_shortage(struct findings *f)
 {
@@ -231,7 +243,7 @@ static void join_shortage(struct findings *f)
 	for (size_t i = 0; i < f->v.n; i++) {
 		struct finding *fi = &f->v.v[i];
 
-		if (!strcmp(fi->rule, "cpu-wait")) {
+		if (is_of_a_crowd(fi)) {
 			enum severity own = all->severity;
 
 			join(all, fi);

@@ -1,4 +1,5 @@
 /* What all rules look at: CPUs with their load, processes with the sums over their threads. */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,7 +227,22 @@ const char *facts_source_reason(const struct facts *x, const char *source)
 	return NULL;
 }
 
-/* One that plays the same part: a rank of the same group, another worker of the same parent. */
+/* Equal but for numbers: ranks, ports, pids. */
+static bool is_same_line(const char *a, const char *b)
+{
+	for (;; a++, b++) {
+		while (isdigit((unsigned char)*a))
+			a++;
+		while (isdigit((unsigned char)*b))
+			b++;
+		if (*a != *b)
+			return false;
+		if (!*a)
+			return true;
+	}
+}
+
+/* One that plays the same part: the same command line but for numbers, and the same parent. */
 static bool is_equal(const struct facts *x, const struct process_fact *a,
 		     const struct process_fact *b)
 {
@@ -234,8 +250,12 @@ static bool is_equal(const struct facts *x, const struct process_fact *a,
 
 	if (a == b)
 		return true;
-	return a->parent != NODE_NONE && a->parent == b->parent && HAS(process, m, name) &&
-	       HAS(process, n, name) && GET(process, m, name) == GET(process, n, name);
+	if (a->parent == NODE_NONE || a->parent != b->parent)
+		return false;
+	if (HAS(process, m, cmdline) && HAS(process, n, cmdline))
+		return is_same_line(GET(process, m, cmdline), GET(process, n, cmdline));
+	return HAS(process, m, name) && HAS(process, n, name) &&
+	       GET(process, m, name) == GET(process, n, name);
 }
 
 enum neighbour fact_neighbour(const struct facts *x, const struct hot_thread *th,

@@ -62,6 +62,12 @@ static void check_busy(struct rule_run *r)
 
 /* --- more than the host has --- */
 
+/* It has too little CPU, and no single other one has it instead. */
+static bool is_of_a_crowd(const struct finding *fi)
+{
+	return !strcmp(fi->rule, "cpu-wait") && fi->root == NODE_NONE;
+}
+
 /* A finding with another reason than that there are too few CPUs for all: about it, its process or
  * its group. */
 static bool is_explained(const struct rule_run *r, uint32_t thread)
@@ -69,7 +75,7 @@ static bool is_explained(const struct rule_run *r, uint32_t thread)
 	const struct process_fact *p = fact_process(r->x, thread);
 
 	vec_for(&r->f->v, fi) {
-		if (fi->severity < SEVERITY_WARNING || !strcmp(fi->rule, "cpu-wait"))
+		if (fi->severity < SEVERITY_WARNING || is_of_a_crowd(fi))
 			continue;
 		if (fi->root == thread ||
 		    (p &&

@@ -295,8 +295,12 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 {
 	bool known = s->neighbour == NEIGHBOUR_OTHER;
 	double pct = facts_pct(r->x, (double)s->worst->runq_ns);
-	struct finding *fi = rule_fire(r, starved_grade(r, s), known ? 85 : 60, p->node);
 	const struct process_fact *o = known ? fact_process(r->x, s->rival->node) : NULL;
+	/* One that has most of what it lacks is the cause; a crowd is not. */
+	bool one = o && s->rival->run_ns * 2 >= s->worst->runq_ns &&
+		   s->rival->run_ns * 2 >= s->worst->run_ns * 3;
+	struct finding *fi =
+	    rule_fire(r, starved_grade(r, s), known ? 85 : 60, one ? o->node : NODE_NONE);
 
 	finding_subject(fi, s->worst->node);
 	for (uint32_t i = 0; i < p->n; i++)
@@ -307,8 +311,9 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 	finding_lost(fi, s->lost, "time that its threads were runnable without a CPU");
 	finding_value(r, fi, s->worst->node, "share of the window runnable without a CPU", pct,
 		      PERCENT, LIMIT_hot_runq);
-	fi->title = rule_text(r, "%s waits for a CPU for %.0f %% of the window",
-			      rule_name(r, s->worst->node), pct);
+	fi->title = rule_text(r, "%s waits for a CPU for %.0f %% of the window%s%s",
+			      rule_name(r, s->worst->node), pct, one ? ", which has gone to " : "",
+			      one ? rule_name(r, s->rival->node) : "");
 	fi->why = rule_text(
 	    r, "%zu thread%s of %s had no CPU for %s though runnable, and ran for %s. ", s->n,
 	    s->n == 1 ? "" : "s", rule_name(r, p->node), rule_ns(r, s->lost), rule_ns(r, s->ran));

@@ -105,6 +105,12 @@ static void check_drops(struct rule_run *r)
 		rule_unknown(r, "packets of network adapters", HOW_LIVE);
 }
 
+static bool is_loopback(const struct node *n)
+{
+	return HAS(socket, n, socket_addr) && (!strncmp(GET(socket, n, socket_addr), "127.", 4) ||
+					       !strcmp(GET(socket, n, socket_addr), "::1"));
+}
+
 static void check_retransmits(struct rule_run *r)
 {
 	uint64_t again = 0, sent = 0, most = 0;
@@ -116,13 +122,16 @@ static void check_retransmits(struct rule_run *r)
 	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
 
-		if (n->type == &nic_type && HAS(nic, n, tx_packets)) {
+		if (is_real_nic(n) && HAS(nic, n, tx_packets)) {
 			packets = true;
 			sent += GET(nic, n, tx_packets);
 		}
 		if (n->type != &socket_type || !HAS(socket, n, retransmits))
 			continue;
 		known = true;
+		/* What is sent again there is late for want of a CPU, not of a network. */
+		if (is_loopback(n))
+			continue;
 		again += GET(socket, n, retransmits);
 		if (GET(socket, n, retransmits) > most) {
 			most = GET(socket, n, retransmits);

@@ -160,6 +160,15 @@ static const struct pattern_text *text_of(enum wait_pattern_kind kind)
 	return NULL;
 }
 
+/* An interpreter's lock is one process's own: what several hand on is something else. */
+static bool is_one_process(const struct facts *x, const struct wait_pattern *p)
+{
+	vec_for(&p->threads, th)
+		if (process_of(x, *th) != process_of(x, p->threads.v[0]))
+			return false;
+	return true;
+}
+
 static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 {
 	const struct pattern_text *text = text_of(p->kind);
@@ -172,13 +181,15 @@ static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 
 	vec_for(&p->threads, th)
 		late += !is_asked_by(r->x, *th, p->root);
-	if (!late)
+	if (!late || (p->kind == PATTERN_HANDOVER && !is_one_process(r->x, p)))
 		return;
 	ns = (double)p->ns * (double)late / (double)p->threads.n;
 	share = mean_share(r->x, ns, late);
 	if (rule_grade(r, share) == SEVERITY_INFO)
 		return;
 	fi = rule_fire(r, known_grade(r, rule_grade(r, share), p->root), p->confidence_pct, root);
+	if (p->kind == PATTERN_HANDOVER && fi->severity > SEVERITY_WARNING)
+		fi->severity = SEVERITY_WARNING;
 	if (watches_child(r->x, p))
 		fi->severity = SEVERITY_NOTICE;
 	fi->chains = p->root != NODE_NONE;
@@ -472,7 +483,7 @@ const struct rule rules_waits[] = {
      .title = "Threads run by turns: an interpreter lock",
      .fires = "several threads of a process hand one word to each other, and one of them runs at a "
 	      "time.",
-     .graded = GRADED_WAIT,
+     .graded = GRADED_WAIT " At most a warning.",
      .needs = NEEDS_WAITS,
      .advice = "processes instead of threads.",
      .family = "handover",
