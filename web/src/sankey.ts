@@ -164,7 +164,7 @@ export function sankeyPicture(model: Model, o: SankeyOptions): SVGSVGElement {
     put(1 - there, width * there / 2, "back");
     if (width > 15 && band.known) {
       const text = band.there >= band.back ? `${bytes(band.there)} \u2192` : `\u2190 ${bytes(band.back)}`;
-      g.append(s("text", { x: ((l.source as { x1?: number }).x1 ?? 0) + 8, y: (l.y0 ?? 0) + 4, class: "amount" }, text));
+      g.append(s("text", { x: ((l.source as { x1?: number }).x1 ?? 0) + 8, y: (l.y0 ?? 0) + (width > 40 ? 15 - width / 2 : 4), class: "amount" }, text));
     }
     lines.append(g);
   }
