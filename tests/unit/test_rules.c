@@ -614,6 +614,47 @@ TEST(what_holds_a_root_up_belongs_to_it)
 	done(&w);
 }
 
+/* Two ranks come late by turns; @first_s of the 10 s of their critical path are of the first one's thread @who. */
+static void ranks_by_turns(struct world *w, uint32_t who, unsigned first_s)
+{
+	struct wait_straggler s = {.period_ns = SECOND / 100, .steps = 1000, .uneven = true, .thread = w->thread[0],
+				   .confidence_pct = 90, .text = "2 ranks wait for a different one each time", .why = "because"};
+	struct path_part first = {who, NODE_NONE, STATE_RUN, first_s * SECOND};
+	struct path_part rest = {w->thread[1], NODE_NONE, STATE_RUN, (10 - first_s) * SECOND};
+	struct wait_path path = {.thread = w->thread[0], .rounds = 1000};
+
+	for (unsigned i = 0; i < 2; i++) {
+		vec_push(&s.ranks, w->rank[i]);
+		vec_push(&s.last_count, 500);
+		vec_push(&s.wait_ns, SECOND / 160);
+	}
+	vec_push(&w->w.stragglers, s);
+	vec_push(&path.parts, first);
+	vec_push(&path.parts, rest);
+	vec_push(&w->w.paths, path);
+}
+
+TEST(ranks_may_be_late_because_of_another_process)
+{
+	struct world w;
+
+	for (unsigned i = 0; i < 3; i++) {
+		uint32_t outside;
+
+		begin(&w);
+		outside = add_thread(&w, w.loader, 201, "loader", 1, 0, 0);
+		analyse(&w);
+		/* A loader that they hang on; one that they do not; one of them. */
+		ranks_by_turns(&w, i < 2 ? outside : w.thread[0], i == 1 ? 4 : 9);
+		find(&w);
+		assert_string_equal(w.f.v.v[0].rule, "straggler");
+		assert_int_equal(w.f.v.v[0].severity, SEVERITY_CRITICAL);
+		assert_int_equal(w.f.v.v[0].root, i ? w.thread[0] : outside);
+		assert_non_null(strstr(w.f.v.v[0].title, i ? "a different one each time" : "which is none of them"));
+		done(&w);
+	}
+}
+
 TEST(the_gravest_comes_first_and_then_the_costliest)
 {
 	struct world w;
@@ -674,6 +715,7 @@ int main(void)
 	    cmocka_unit_test(nothing_is_evaluated_on_a_file_that_tells_nothing),
 	    cmocka_unit_test(findings_of_one_root_are_one),
 	    cmocka_unit_test(what_holds_a_root_up_belongs_to_it),
+	    cmocka_unit_test(ranks_may_be_late_because_of_another_process),
 	    cmocka_unit_test(the_gravest_comes_first_and_then_the_costliest),
 	    cmocka_unit_test(short_waits_are_no_findings),
 	    cmocka_unit_test(a_stopped_process_that_nobody_waits_for_is_a_notice),

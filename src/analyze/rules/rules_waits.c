@@ -262,9 +262,57 @@ static void check_pressure(struct rule_run *r)
 
 /* --- stragglers: ranks that are processes, else threads at a barrier --- */
 
+static bool is_rank(const struct rule_run *r, const struct wait_straggler *s, uint32_t thread)
+{
+	const struct node *n = r->x->g->nodes.v[thread];
+
+	vec_for(&s->ranks, rank)
+		if (HAS(thread, n, process) && GET(thread, n, process) == *rank)
+			return true;
+	return false;
+}
+
+/*
+ * Whoever comes last may do so because of another process, such as its loader. Steps can be as short as a
+ * message, so that this does not show in them, but it does in their critical path.
+ */
+static const struct path_part *outside_of_ranks(const struct rule_run *r, const struct wait_straggler *s,
+						double *ret_pct)
+{
+	vec_for(&r->x->s->w->paths, path) {
+		const struct path_part *most = path->parts.n ? &path->parts.v[0] : NULL;
+		uint64_t all = 0;
+
+		if (!path->rounds || !most || !is_rank(r, s, path->thread))
+			continue;
+		vec_for(&path->parts, part)
+			all += part->ns;
+		*ret_pct = (double)most->ns * 100 / (double)all;
+		if (most->ns * 2 > all && most->state != STATE_SLEEP && most->state != STATE_BLOCKED &&
+		    !is_rank(r, s, most->thread))
+			return most;
+	}
+	return NULL;
+}
+
+static void blame_outside(struct rule_run *r, struct finding *fi, const struct wait_straggler *s,
+			  const struct path_part *outside, double pct)
+{
+	const char *name = rule_name(r, outside->thread);
+
+	fi->chains = true;
+	fi->title = rule_text(r, "%zu ranks wait for %s, which is none of them", s->ranks.n, name);
+	fi->why = rule_text(r, "%.0f %% of the critical path of their steps is %s, %s; one by one, %s", pct, name,
+			    wait_state_text(outside->state), s->why);
+	finding_advice(fi, rule_text(r, "Look at why %s is %s for so long: the ranks can do nothing meanwhile.", name,
+				     wait_state_text(outside->state)));
+}
+
 static void straggler_fired(struct rule_run *r, const struct wait_straggler *s)
 {
 	uint64_t wait = 0;
+	double pct = 0;
+	const struct path_part *outside = outside_of_ranks(r, s, &pct);
 	size_t others = 0;
 	double share, lost;
 	uint32_t last = s->ranks.v[s->last], root = s->thread != NODE_NONE ? s->thread : last;
@@ -281,6 +329,8 @@ static void straggler_fired(struct rule_run *r, const struct wait_straggler *s)
 	lost = share / 100 * (double)r->x->window_ns * (double)others;
 	if (rule_grade(r, share) == SEVERITY_INFO)
 		return;
+	if (outside)
+		root = outside->thread;
 	fi = rule_fire(r, rule_grade(r, share), s->confidence_pct, root);
 	fi->chains = s->fixed;
 	for (size_t i = 0; i < s->ranks.n && i < 32; i++)
@@ -295,6 +345,9 @@ static void straggler_fired(struct rule_run *r, const struct wait_straggler *s)
 		finding_value(r, fi, last, "steps in which it was last", s->last_count.v[s->last],
 			      COUNT, LIMIT_COUNT);
 	finding_value(r, fi, NODE_NONE, "steps", s->steps, COUNT, LIMIT_COUNT);
+	fi->expectation = "A step becomes at most as short as that of the median rank.";
+	if (outside)
+		return blame_outside(r, fi, s, outside, pct);
 	fi->title = s->text;
 	fi->why = s->why;
 	finding_advice(fi, s->fixed ? rule_text(r,
@@ -305,7 +358,6 @@ static void straggler_fired(struct rule_run *r, const struct wait_straggler *s)
 				    : "Another rank is last each time: look for what hits them by "
 				      "turns (garbage collection, uneven "
 				      "batches, interrupts), and synchronise less often.");
-	fi->expectation = "A step becomes at most as short as that of the median rank.";
 }
 
 static void check_straggler(struct rule_run *r)

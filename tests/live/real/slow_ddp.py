@@ -51,40 +51,44 @@ def loader(b):
     job.done()
 
 
-def neighbour(b):
-    """One rank shares its only CPU with programs that compute."""
-    job = Job(b)
+def beside(b, job):
+    """Put one rank on a CPU with a program that computes, and all others on the rest."""
     cpu = os.cpu_count() - 1
-    hogs = [b.start(["taskset", "-c", str(cpu), sys.executable, "-c", HOG]) for _ in range(2)]
+    hog = b.start(["taskset", "-c", str(cpu), sys.executable, "-c", HOG])
     for rank, pid in enumerate(job.pids):
         for tid in os.listdir(f"/proc/{pid}/task"):
             os.sched_setaffinity(int(tid), {cpu} if rank == SLOW else set(range(cpu)))
+    return hog
+
+
+def judge_beside(b, what, job, hog):
     time.sleep(0.3)
-    hog_pids = [h.pid for h in hogs]
-    b.blames("ddp: busy neighbours", [*job.pids, *hog_pids], {job.pids[SLOW], *hog_pids})
-    for hog in hogs:
-        b.stop(hog)
+    b.blames(what, [*job.pids, hog.pid], {job.pids[SLOW], hog.pid})
+    b.stop(hog)
     job.done()
+
+
+def neighbour(b):
+    """One rank shares its only CPU with a program of more weight that computes."""
+    job = Job(b)
+    hog = beside(b, job)
+    os.setpriority(os.PRIO_PROCESS, hog.pid, -10)
+    judge_beside(b, "ddp: a busy neighbour", job, hog)
 
 
 def nice(b):
-    """One rank has little weight beside programs that compute."""
+    """One rank has little weight beside a program that computes."""
     job = Job(b)
-    hogs = [b.start([sys.executable, "-c", HOG]) for _ in range(os.cpu_count())]
+    hog = beside(b, job)
     for tid in os.listdir(f"/proc/{job.pids[SLOW]}/task"):
         os.setpriority(os.PRIO_PROCESS, int(tid), 10)
-    time.sleep(0.3)
-    hog_pids = [h.pid for h in hogs]
-    b.blames("ddp: a rank of little weight", [*job.pids, *hog_pids], {job.pids[SLOW], *hog_pids})
-    for hog in hogs:
-        b.stop(hog)
-    job.done()
+    judge_beside(b, "ddp: a rank of little weight", job, hog)
 
 
 def quota(b):
-    """One rank may use a fifth of a CPU."""
+    """One rank may use a twentieth of a CPU, far less than it needs."""
     job = Job(b)
-    group = Group(b.dir, quota=0.2)
+    group = Group(b.dir, quota=0.05)
     try:
         group.enter(job.pids[SLOW])
         for p in children_of(job.pids[SLOW]):
