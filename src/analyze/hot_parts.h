@@ -6,7 +6,8 @@
  */
 
 /** Text in the analysis' arena. */
-__attribute__((format(printf, 2, 3), nonnull(2))) const char *hot_text(struct hot *h, const char *fmt, ...);
+__attribute__((format(printf, 2, 3), nonnull(2))) const char *hot_text(struct hot *h,
+								       const char *fmt, ...);
 
 /** Whether @p v is known and above a limit. */
 static inline bool hot_above(const struct hot *h, double v, enum limit id)

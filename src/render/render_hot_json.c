@@ -45,8 +45,7 @@ static void write_amounts(const char *key, const struct by_node *v, struct json_
 {
 	json_write_key(w, key);
 	json_write_array(w);
-	vec_for(&v->v, x)
-	{
+	vec_for(&v->v, x) {
 		json_write_object(w);
 		json_key_u64(w, "node", x->node);
 		key_f64(w, "amount", x->amount);
@@ -59,8 +58,7 @@ static void write_waits(struct hot *h, const struct hot_thread *t, struct json_w
 {
 	json_write_key(w, "waits");
 	json_write_array(w);
-	vec_for(&t->waits, x)
-	{
+	vec_for(&t->waits, x) {
 		json_write_object(w);
 		json_key_str(w, "cause", x->cause);
 		json_key_u64(w, "waits", x->waits);
@@ -99,8 +97,7 @@ static void write_reasons(const struct hot_thread *t, struct json_writer *w)
 {
 	json_write_key(w, "reasons");
 	json_write_array(w);
-	vec_for(&t->reasons, r)
-	{
+	vec_for(&t->reasons, r) {
 		json_write_object(w);
 		json_key_u64(w, "points", r->points);
 		json_key_str(w, "text", r->text);
@@ -109,8 +106,7 @@ static void write_reasons(const struct hot_thread *t, struct json_writer *w)
 	json_write_array_end(w);
 	json_write_key(w, "rules");
 	json_write_array(w);
-	vec_for(&t->rules, r)
-	{
+	vec_for(&t->rules, r) {
 		json_write_object(w);
 		json_key_str(w, "rule", r->rule);
 		json_key_u64(w, "points", r->points);
@@ -122,7 +118,8 @@ static void write_reasons(const struct hot_thread *t, struct json_writer *w)
 	json_write_array_end(w);
 	json_write_key(w, "missing");
 	json_write_array(w);
-	vec_for(&t->missing, m) json_write_str(w, *m);
+	vec_for(&t->missing, m)
+		json_write_str(w, *m);
 	json_write_array_end(w);
 }
 
@@ -173,8 +170,7 @@ static void write_data(struct hot *h, const struct hot_thread *t, struct json_wr
 {
 	json_write_key(w, "data");
 	json_write_array(w);
-	vec_for(&t->bytes, x)
-	{
+	vec_for(&t->bytes, x) {
 		json_write_object(w);
 		json_key_str(w, "kind", x->kind);
 		json_key_u64(w, "in_bytes", x->in_bytes);
@@ -185,12 +181,12 @@ static void write_data(struct hot *h, const struct hot_thread *t, struct json_wr
 	json_write_array_end(w);
 	json_write_key(w, "devices");
 	json_write_array(w);
-	vec_for(&t->devices, d) json_write_str(w, graph_node_id(h->g, *d));
+	vec_for(&t->devices, d)
+		json_write_str(w, graph_node_id(h->g, *d));
 	json_write_array_end(w);
 	json_write_key(w, "rivals");
 	json_write_array(w);
-	vec_for(&t->rivals, r)
-	{
+	vec_for(&t->rivals, r) {
 		json_write_object(w);
 		write_party(h, "thread", r->node, w);
 		json_key_u64(w, "run_ns", r->run_ns);
@@ -263,8 +259,7 @@ static void write_sums(const struct hot *h, struct json_writer *w)
 	json_write_array_end(w);
 	json_write_key(w, "nodes");
 	json_write_array(w);
-	vec_for(&h->nodes, s)
-	{
+	vec_for(&h->nodes, s) {
 		json_write_object(w);
 		json_key_u64(w, "node", s->numa);
 		json_key_u64(w, "threads", s->threads);
@@ -362,7 +357,8 @@ void render_hot_json(struct hot *h, const struct hot_view *v, struct json_writer
 		json_write_null(w);
 	json_write_key(w, "not_known");
 	json_write_array(w);
-	vec_for(&h->unseen, u) json_write_str(w, *u);
+	vec_for(&h->unseen, u)
+		json_write_str(w, *u);
 	json_write_array_end(w);
 	json_write_object_end(w);
 }

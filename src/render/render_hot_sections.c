@@ -29,12 +29,12 @@ static void add_processes(struct page *p, struct hot *h, uint64_t most)
 	struct strbuf cell = {0};
 	uint64_t shown = 0, all = 0;
 
-	vec_for(&h->processes.v, r) all += r->score.known;
+	vec_for(&h->processes.v, r)
+		all += r->score.known;
 	if (!all)
 		return;
 	page_table(p, columns);
-	vec_for(&h->processes.v, r)
-	{
+	vec_for(&h->processes.v, r) {
 		if (!r->score.known || shown >= most)
 			continue;
 		strbuf_clear(&cell);
@@ -122,8 +122,7 @@ static void add_nodes(struct page *p, struct hot *h)
 	if (!h->nodes.n)
 		return;
 	page_table(p, columns);
-	vec_for(&h->nodes, s)
-	{
+	vec_for(&h->nodes, s) {
 		page_cellf(p, columns, "%u", s->numa);
 		page_cellf(p, columns, "%u", s->threads);
 		if (hot_has(s->cpu_pct))

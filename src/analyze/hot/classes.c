@@ -18,8 +18,10 @@ static double blocked_pct(const struct hot_thread *t, const char *const *causes,
 {
 	uint64_t ns = 0;
 
-	vec_for(&t->waits, w) for (size_t i = 0; i < n; i++) if (!strcmp(w->cause, causes[i])) ns +=
-	    w->waited_ns;
+	vec_for(&t->waits, w)
+		for (size_t i = 0; i < n; i++)
+			if (!strcmp(w->cause, causes[i]))
+				ns += w->waited_ns;
 	return hot_share_of(t, ns);
 }
 
@@ -28,7 +30,9 @@ static double calls_s(const struct hot_thread *t)
 	uint64_t calls = 0;
 
 	/* Files are no communication. */
-	vec_for(&t->bytes, b) if (strcmp(b->kind, "file")) calls += b->calls;
+	vec_for(&t->bytes, b)
+		if (strcmp(b->kind, "file"))
+			calls += b->calls;
 	return t->base_ns ? (double)calls * 1e9 / (double)t->base_ns : NAN;
 }
 
@@ -36,7 +40,9 @@ static double transfer_s(const struct hot_thread *t)
 {
 	uint64_t bytes = 0;
 
-	vec_for(&t->bytes, b) if (strcmp(b->kind, "file")) bytes += b->in_bytes + b->out_bytes;
+	vec_for(&t->bytes, b)
+		if (strcmp(b->kind, "file"))
+			bytes += b->in_bytes + b->out_bytes;
 	return t->base_ns ? (double)bytes * 1e9 / (double)t->base_ns : NAN;
 }
 

@@ -39,8 +39,7 @@ static uint64_t observed(const struct hot *h)
 {
 	uint64_t longest = 0;
 
-	vec_for(&h->threads, t)
-	{
+	vec_for(&h->threads, t) {
 		const struct node *n = h->g->nodes.v[t->node];
 
 		if (HAS(thread, n, observed_ns) && GET(thread, n, observed_ns) > longest)
@@ -117,7 +116,9 @@ static void take_wait(struct hot *h, const struct edge *d)
 
 	if (!t || !HAS(waits_for, d, waited_ns))
 		return;
-	vec_for(&t->waits, x) if (!strcmp(x->cause, cause) && x->idle == idle) w = x;
+	vec_for(&t->waits, x)
+		if (!strcmp(x->cause, cause) && x->idle == idle)
+			w = x;
 	if (!w) {
 		w = vec_add(&t->waits);
 		w->cause = cause;
@@ -177,7 +178,9 @@ static void add_bytes(struct hot_thread *t, const char *kind, uint64_t in, uint6
 {
 	struct hot_bytes *b = NULL;
 
-	vec_for(&t->bytes, x) if (!strcmp(x->kind, kind)) b = x;
+	vec_for(&t->bytes, x)
+		if (!strcmp(x->kind, kind))
+			b = x;
 	if (!b) {
 		b = vec_add(&t->bytes);
 		b->kind = kind;
@@ -325,8 +328,7 @@ static void fill_devices(struct hot *h)
 		vec_push(&uses, first[d->source]);
 		first[d->source] = (uint32_t)uses.n - 2;
 	}
-	vec_for(&h->threads, t)
-	{
+	vec_for(&h->threads, t) {
 		if (t->process == HOT_NONE)
 			continue;
 		for (uint32_t at = first[t->process]; at != UINT32_MAX; at = uses.v[at + 1])
@@ -345,9 +347,9 @@ static void fill_devices(struct hot *h)
 void hot_fill(struct hot *h)
 {
 	h->observed_ns = observed(h);
-	vec_for(&h->threads, t) take_thread(h, t, h->g->nodes.v[t->node]);
-	vec_for(&h->g->edges, it)
-	{
+	vec_for(&h->threads, t)
+		take_thread(h, t, h->g->nodes.v[t->node]);
+	vec_for(&h->g->edges, it) {
 		const struct edge *d = *it;
 
 		if (d->type == &waits_for_type)
@@ -358,8 +360,7 @@ void hot_fill(struct hot *h)
 			take_transfer(h, d);
 	}
 	fill_devices(h);
-	vec_for(&h->threads, t)
-	{
+	vec_for(&h->threads, t) {
 		uint64_t bytes = 0;
 
 		if (t->waits.n > 1)
@@ -368,7 +369,8 @@ void hot_fill(struct hot *h)
 		t->waiters.n = join(t->waiters.v, t->waiters.n);
 		if (t->bytes.n > 1)
 			qsort(t->bytes.v, t->bytes.n, sizeof(*t->bytes.v), by_bytes);
-		vec_for(&t->bytes, b) bytes += b->in_bytes + b->out_bytes;
+		vec_for(&t->bytes, b)
+			bytes += b->in_bytes + b->out_bytes;
 		t->bytes_s = rate(t, bytes);
 	}
 }

@@ -74,8 +74,7 @@ static int by_heat(const void *a, const void *b)
 
 static void sort_threads(struct hot *h)
 {
-	vec_for(&h->threads, t)
-	{
+	vec_for(&h->threads, t) {
 		/* Many may wait for the same one; more than the window does not make it hotter. */
 		uint64_t waited = t->waited_for_ns < t->base_ns ? t->waited_for_ns : t->base_ns;
 
@@ -178,10 +177,10 @@ static void sum_up(struct hot *h)
 	uint64_t demand = 0;
 	bool known = false;
 
-	vec_for(&h->g->nodes, it) if ((*it)->type == &cpu_type &&
-				      (!HAS(cpu, *it, online) || GET(cpu, *it, online))) h->cpus++;
-	vec_for(&h->threads, t)
-	{
+	vec_for(&h->g->nodes, it)
+		if ((*it)->type == &cpu_type && (!HAS(cpu, *it, online) || GET(cpu, *it, online)))
+			h->cpus++;
+	vec_for(&h->threads, t) {
 		sum_thread(h, t);
 		demand += t->run_ns + t->runq_ns;
 		known |= hot_has(t->runq_pct);
@@ -195,11 +194,12 @@ static void list_missing(struct hot *h)
 {
 	if (!h->threads.n)
 		return;
-	vec_for(&h->threads.v[0].missing, m)
-	{
+	vec_for(&h->threads.v[0].missing, m) {
 		size_t n = 0;
 
-		vec_for(&h->threads, t) vec_for(&t->missing, x) n += *x == *m;
+		vec_for(&h->threads, t)
+			vec_for(&t->missing, x)
+				n += *x == *m;
 		if (n == h->threads.n)
 			vec_push(&h->missing, *m);
 	}
@@ -207,8 +207,9 @@ static void list_missing(struct hot *h)
 
 static const char *reason_of(const struct graph *g, const char *source)
 {
-	vec_for(&g->status, s) if (!strcmp(s->source, source) && strcmp(s->state, "ok") &&
-				   s->reason) return s->reason;
+	vec_for(&g->status, s)
+		if (!strcmp(s->source, source) && strcmp(s->state, "ok") && s->reason)
+			return s->reason;
 	return NULL;
 }
 
@@ -219,8 +220,7 @@ static void list_unseen(struct hot *h)
 	     since = false;
 	const char *pmu = reason_of(h->g, "counters core");
 
-	vec_for(&h->threads, t)
-	{
+	vec_for(&h->threads, t) {
 		rates |= t->base_ns != 0;
 		user |= hot_has(t->user_pct);
 		runq |= hot_has(t->runq_pct);
@@ -271,10 +271,9 @@ void hot_init(struct hot *h, struct graph *g, const struct limits *l)
 	hot_fill(h);
 	hot_fill_places(h);
 	hot_fill_rivals(h);
-	vec_for(&h->threads, t) h->since_run_ns +=
-	    t->since.run_ns != UINT64_MAX ? t->since.run_ns : 0;
 	vec_for(&h->threads, t)
-	{
+		h->since_run_ns += t->since.run_ns != UINT64_MAX ? t->since.run_ns : 0;
+	vec_for(&h->threads, t) {
 		hot_classify(h, t);
 		hot_score(h, t);
 		hot_find_cause(h, t);
@@ -305,7 +304,8 @@ static void thread_done(struct hot_thread *t)
 
 void hot_done(struct hot *h)
 {
-	vec_for(&h->threads, t) thread_done(t);
+	vec_for(&h->threads, t)
+		thread_done(t);
 	vec_done(&h->threads);
 	vec_done(&h->affinity);
 	vec_done(&h->switching);

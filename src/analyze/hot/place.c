@@ -9,7 +9,8 @@ static double total(const struct by_node *b)
 {
 	double sum = 0;
 
-	vec_for(&b->v, x) sum += x->amount;
+	vec_for(&b->v, x)
+		sum += x->amount;
 	return sum;
 }
 
@@ -20,7 +21,9 @@ static uint32_t most(const struct by_node *b, double *ret_pct)
 
 	if (sum <= 0)
 		return HOT_NONE;
-	vec_for(&b->v, x) if (!best || x->amount > best->amount) best = x;
+	vec_for(&b->v, x)
+		if (!best || x->amount > best->amount)
+			best = x;
 	*ret_pct = best->amount * 100 / sum;
 	return best->node;
 }
@@ -48,8 +51,7 @@ static void take_rows(struct hot *h)
 	struct numa_rows rows;
 
 	numa_rows_of(h->g, &thread_type, &rows);
-	vec_for(&rows.v, r)
-	{
+	vec_for(&rows.v, r) {
 		struct hot_thread *t = &h->threads.v[h->of[r->node]];
 
 		take_status(t, h->g->edges.v[r->edge]);
@@ -69,8 +71,7 @@ static void take_rows(struct hot *h)
 /* The status file of a thread is read only when it ran for a while; its CPUs are known of each. */
 static void take_cpus(struct hot *h, bool *has_row)
 {
-	vec_for(&h->g->edges, it)
-	{
+	vec_for(&h->g->edges, it) {
 		const struct edge *d = *it;
 		const struct node *cpu = h->g->nodes.v[d->target];
 		struct hot_thread *t;
@@ -95,8 +96,9 @@ static void take_memory(struct hot *h, const bool *has_row)
 
 	numa_places_of(h->g, &places);
 	memset(access, 0xff, (h->g->nodes.n + 1) * sizeof(*access));
-	vec_for(&h->g->edges, it) if ((*it)->type == &numa_access_type) access[(*it)->source] =
-	    (*it)->index;
+	vec_for(&h->g->edges, it)
+		if ((*it)->type == &numa_access_type)
+			access[(*it)->source] = (*it)->index;
 	for (size_t i = 0; i < h->threads.n; i++) {
 		struct hot_thread *t = &h->threads.v[i];
 
@@ -128,7 +130,8 @@ static size_t nodes_of(const struct numa_places *p, const char *ns)
 {
 	size_t n = 0;
 
-	vec_for(&p->v, x) n += x->ns == ns;
+	vec_for(&p->v, x)
+		n += x->ns == ns;
 	return n;
 }
 
@@ -147,8 +150,7 @@ void hot_fill_places(struct hot *h)
 		has_row[i] = h->threads.v[i].memory.v.n != 0;
 	take_memory(h, has_row);
 	numa_places_of(h->g, &places);
-	vec_for(&h->threads, t)
-	{
+	vec_for(&h->threads, t) {
 		const char *of = h->g->nodes.v[t->node]->ns;
 
 		if (of != ns || !nodes)

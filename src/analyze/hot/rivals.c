@@ -35,8 +35,7 @@ static void stays_init(const struct hot *h, struct stays *s)
 
 	s->first = mem_alloc((g->nodes.n + 1) * sizeof(*s->first));
 	memset(s->first, 0xff, (g->nodes.n + 1) * sizeof(*s->first));
-	vec_for(&g->edges, it)
-	{
+	vec_for(&g->edges, it) {
 		const struct edge *d = *it;
 
 		if (d->type == &ran_on_type && HAS(ran_on, d, run_ns) && GET(ran_on, d, run_ns))
@@ -78,8 +77,7 @@ static void find_rivals(struct hot_thread *t, const struct stays *s, const uint3
 			sum[x->thread] += x->run_ns;
 		}
 	}
-	vec_for(&all, r)
-	{
+	vec_for(&all, r) {
 		r->run_ns = sum[r->node];
 		sum[r->node] = 0;
 	}
@@ -103,8 +101,7 @@ void hot_fill_rivals(struct hot *h)
 	struct stays s = {0};
 
 	stays_init(h, &s);
-	vec_for(&h->threads, t)
-	{
+	vec_for(&h->threads, t) {
 		struct edge_list out;
 
 		if (!was_kept_waiting(h, t))

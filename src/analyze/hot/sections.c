@@ -79,8 +79,7 @@ static const char *near_nodes(struct graph *g, uint32_t device)
 /* A thread that feeds a device of another node crosses nodes as well. */
 static void judge_devices(struct hot *h, struct hot_thread *t)
 {
-	vec_for(&t->devices, it)
-	{
+	vec_for(&t->devices, it) {
 		const char *nodes = near_nodes(h->g, *it);
 		struct idrange set = {0};
 		struct err e;
