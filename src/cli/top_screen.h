@@ -19,3 +19,6 @@ void screen_resized(struct screen *s);
 bool screen_key(struct screen *s, uint32_t *ret);
 
 void screen_draw(struct screen *s, struct top *t);
+
+/** Whether TERM names a kind that is known here. newterm() would leak where it does not. */
+bool terminal_is_known(void);

@@ -165,6 +165,8 @@ class Keys(Case):
         wait_for("by importance", t.screen, lambda x: "*" not in x.splitlines()[3])
 
     def tree(self, t):
+        # Room for a deep tree, and not for more columns.
+        t.tmux("resize-window", "-x", "109", "-y", "24")
         t.keys("t")
         t.wait(r"\[2 processes\]")
         t.keys("/")
@@ -177,6 +179,7 @@ class Keys(Case):
         rows = wait_for("children below their parents", lambda: self.all_rows(t), lambda r: self.crowd in r and parent in r)
         self.assertLess(rows[parent][0], rows[self.crowd][0], "a child stands above its parent")
         self.assertGreater(rows[self.crowd][1], rows[parent][1], "a child is not indented")
+        t.tmux("resize-window", "-x", "80", "-y", "24")
 
     def all_rows(self, t):
         """(place, indent) of all processes, by pid: page after page of a paused view."""
@@ -293,7 +296,7 @@ class End(Case):
         t.wait("error: terminal type 'nosuchterminal' is not known here")
         t.ended()
         with open(os.path.join(self.dir, "ended"), encoding="ascii") as f:
-            self.assertEqual(f.read(), "ended 2\n")
+            self.assertEqual(f.read(), "ended 2\n", t.screen())
 
     def test_no_terminal(self):
         done = subprocess.run([WITTY, "top"], stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60)
@@ -361,28 +364,32 @@ class Sent(Case):
                 break
         return got
 
+    def until(self, fd, wanted):
+        """All bytes until these came."""
+        got, end = b"", time.monotonic() + PATIENCE_S
+        while wanted not in got:
+            self.assertLess(time.monotonic(), end, f"{wanted} never came, but {got[-300:]}")
+            got += self.read(fd, 0.2)
+        return got
+
     def test_only_changed_cells_are_sent(self):
         pid, fd = pty.fork()
         if not pid:
             os.environ.update(TERM="xterm", LINES="24", COLUMNS="80", LC_ALL="C.UTF-8")
             os.execv(WITTY, [WITTY, "top"])
         self.addCleanup(os.close, fd)
-        got, end = b"", time.monotonic() + PATIENCE_S
-        while b" UTC - last" not in got or b"crowd" not in got:
-            self.assertLess(time.monotonic(), end, got[-500:])
-            got += self.read(fd, 0.5)
-            if b" UTC - last" in got and b"crowd" not in got:
-                os.write(fd, b"/crowd-\r")
+        self.until(fd, b" UTC - last")
+        os.write(fd, b"/crowd-\r")
+        self.until(fd, b"crowd-busy")
         os.write(fd, b"p")
+        self.until(fd, b"PAUSED")
         self.read(fd, 2.5)
         self.assertEqual(self.read(fd, 2.5), b"", "a look that stands still is sent again")
         os.write(fd, b"j")
-        moved = self.read(fd, 1.5)
-        self.assertGreater(len(moved), 10)
+        moved = self.until(fd, b">") + self.read(fd, 1.5)
         self.assertLess(len(moved), 700, "a moved selection sends more than two lines")
         os.write(fd, b"q")
-        last = self.read(fd, 2)
-        self.assertIn(b"\x1b[?1049l", last)
+        self.until(fd, b"\x1b[?1049l")
         _, status = os.waitpid(pid, 0)
         self.assertEqual(os.waitstatus_to_exitcode(status), 0)
         print(f"| top: a moved selection sends {len(moved)} bytes, a look that stands still none")

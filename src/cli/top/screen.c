@@ -41,7 +41,7 @@ int screen_open(struct screen **ret, struct err *e)
 		return err_hint(e, "top --once prints one look as text");
 	}
 	s = mem_alloc(sizeof(*s));
-	s->terminal = newterm(NULL, stdout, stdin);
+	s->terminal = terminal_is_known() ? newterm(NULL, stdout, stdin) : NULL;
 	if (!s->terminal) {
 		free(s);
 		err_msg(e, -ENOTSUP, "terminal type '%s' is not known here", kind ?: "");
