@@ -86,8 +86,10 @@ static int ask(struct stored *s, struct graph *g, const struct query *query,
 
 	if (!can_ask(stored_db(s), query->table))
 		return 0;
-	if (sqlite3_prepare_v2(stored_db(s), query->sql, -1, &q, NULL))
-		return stored_fail(s, e);
+	rc = sqlite3_prepare_v2(stored_db(s), query->sql, -1, &q, NULL);
+	/* A recording of another version may lack a column: then that is not known. */
+	if (rc)
+		return rc == SQLITE_ERROR ? 0 : stored_fail(s, e);
 	while (!rc && (step = sqlite3_step(q)) != SQLITE_DONE) {
 		if (step != SQLITE_ROW)
 			rc = stored_fail(s, e);

@@ -61,6 +61,18 @@ static void follow_waits(struct stored *s, struct graph *g)
 	timeline_done(&t);
 }
 
+static void read_amounts(struct stored *s, struct graph *g)
+{
+	struct interval_amounts a = {0};
+	struct err e;
+
+	check(stored_load_amounts(s, g, &a, &e), &e);
+	vec_for(&a.v, it)
+		if (it->node != NODE_NONE && it->node >= g->nodes.n)
+			abort();
+	vec_done(&a.v);
+}
+
 static void read_recording(const char *path)
 {
 	struct stored *s;
@@ -78,6 +90,7 @@ static void read_recording(const char *path)
 	check(rc, &e);
 	if (!rc) {
 		follow_waits(s, &g);
+		read_amounts(s, &g);
 		use(&g);
 	}
 	graph_done(&g);
