@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "analysis.h"
@@ -257,6 +258,7 @@ static void *run(void *ctx)
 	struct snapshot *snap;
 	uint64_t seq = 0;
 
+	prctl(PR_SET_NAME, "witty-analyse");
 	while ((snap = board_wait(z->s->board, seq))) {
 		seq = snap->seq;
 		analyse(z, snap);

@@ -136,8 +136,8 @@ static void write_snapshot(void *ctx, const struct snapshot *snap)
 	json_key_u64(w, "snapshot", snap->seq);
 	json_key_u64(w, "start_ns", snap->start_ns);
 	json_key_u64(w, "end_ns", snap->end_ns);
-	json_key_u64(w, "entities", snap->g.nodes.n);
-	json_key_u64(w, "edges", snap->g.edges.n);
+	json_key_u64(w, "entities", snap->entities);
+	json_key_u64(w, "edges", snap->edges);
 	json_write_key(w, "analysed");
 	json_write_bool(w, atomic_load(&snap->analysed));
 	json_write_object_end(w);

@@ -208,8 +208,8 @@ static void answer_status(struct server *s, const struct request *r, struct repl
 	json_write_bool(&w, c.running);
 	json_write_key(&w, "graph");
 	json_write_object(&w);
-	json_key_u64(&w, "node_count", snap ? snap->g.nodes.n : 0);
-	json_key_u64(&w, "edge_count", snap ? snap->g.edges.n : 0);
+	json_key_u64(&w, "node_count", snap ? snap->entities : 0);
+	json_key_u64(&w, "edge_count", snap ? snap->edges : 0);
 	json_write_object_end(&w);
 	json_write_key(&w, "collectors");
 	json_write_object(&w);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "clock.h"
@@ -163,7 +164,10 @@ static void *observe(void *ctx)
 	/* The first one soon, so that there is something to see. */
 	uint64_t due = clock_mono_ns() + (c->o.interval_ns < NS_PER_SEC ? c->o.interval_ns : NS_PER_SEC);
 	bool was_running = true;
-	int rc = c->enter ? c->enter(c->enter_ctx, &c->enter_err) : 0;
+	int rc;
+
+	prctl(PR_SET_NAME, "witty-collect");
+	rc = c->enter ? c->enter(c->enter_ctx, &c->enter_err) : 0;
 
 	pthread_mutex_lock(&c->lock);
 	c->enter_rc = rc;

@@ -165,7 +165,7 @@ static void tell(struct running *r)
 	if (snap && snap->seq > r->told) {
 		strbuf_addf(&b, "{\"snapshot\":%" PRIu64 ",\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64
 				",\"entities\":%zu,\"edges\":%zu}", snap->seq, snap->start_ns, snap->end_ns,
-			    snap->g.nodes.n, snap->g.edges.n);
+			    snap->entities, snap->edges);
 		events_put(r->s.events, "snapshot", b.s);
 		r->told = snap->seq;
 		r->ping_ns = now;

@@ -194,10 +194,14 @@ static void *run(void *ctx)
 	prctl(PR_SET_NAME, "witty-sink");
 	while (wait_for_work(s)) {
 		uint64_t now = clock_mono_ns();
+		bool is_newer;
 
 		if (has_waiting(s) && s->retry_ns <= now)
 			drain(s);
-		if (s->newest > s->seen && s->due_ns <= now)
+		pthread_mutex_lock(&s->lock);
+		is_newer = s->newest > s->seen;
+		pthread_mutex_unlock(&s->lock);
+		if (is_newer && s->due_ns <= now)
 			take_newest(s);
 		pthread_mutex_lock(&s->lock);
 		s->counts.spool_bytes = s->spool ? spool_bytes(s->spool) : s->waiting.n;

@@ -31,6 +31,8 @@ void snapshot_seal(struct snapshot *s)
 		graph_node_id(&s->g, 0);
 		graph_out(&s->g, 0);
 	}
+	s->entities = s->g.nodes.n;
+	s->edges = s->g.edges.n;
 	/* The arena, and what the indexes have for each item. */
 	atomic_store(&s->bytes, s->g.arena.used_bytes + s->g.nodes.n * 48 + s->g.edges.n * 32);
 }

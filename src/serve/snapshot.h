@@ -44,6 +44,7 @@ struct snapshot {
 	uint64_t seq;		   /**< 1, 2, … since the program started */
 	uint64_t start_ns, end_ns; /**< of the window, since 1970 */
 	atomic_size_t bytes;	   /**< of the graph and the texts */
+	size_t entities, edges;	   /**< in the graph when it was sealed; analyses may add to it */
 	struct graph g;		   /**< whoever calls what takes a `struct graph *` holds @p lock */
 	pthread_mutex_t lock;
 	atomic_bool analysed;	   /**< the texts of the analysis are there */
