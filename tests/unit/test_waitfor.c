@@ -436,28 +436,46 @@ TEST(ranks_have_a_period_and_a_straggler)
 	}
 }
 
+/* Four takers are woken together, once in so many us, for what the giver has. */
+static void make_herd(struct made *m, uint32_t *ret_giver, uint64_t period)
+{
+	uint32_t p, taker[4], timer, more;
+
+	make(m, 1000);
+	p = process(m, 10, 1, "job");
+	*ret_giver = thread(m, p, 11, "giver");
+	for (unsigned i = 0; i < 4; i++)
+		taker[i] = thread(m, p, 20 + i, "taker");
+	timer = object(m, "timer", NULL);
+	more = word(m, "10:0x100", 0);
+	for (uint64_t at = 0; at < 1000000; at += period) {
+		waited(m, *ret_giver, at + 1000, at + period - 1000, at + period - 1000, timer, "sleep", timer);
+		for (unsigned i = 0; i < 4; i++)
+			waited(m, taker[i], at + 30, at + period + i, at + period + i, *ret_giver, "futex", more);
+	}
+	analyse(m);
+}
+
 TEST(a_herd_goes_back_to_where_it_was)
 {
 	struct made m;
-	uint32_t p, giver, taker[4], timer, more;
+	uint32_t giver;
 
-	make(&m, 1000);
-	p = process(&m, 10, 1, "job");
-	giver = thread(&m, p, 11, "giver");
-	for (unsigned i = 0; i < 4; i++)
-		taker[i] = thread(&m, p, 20 + i, "taker");
-	timer = object(&m, "timer", NULL);
-	more = word(&m, "10:0x100", 0);
-	for (uint64_t at = 0; at < 1000000; at += 50000) {
-		waited(&m, giver, at + 1000, at + 49000, at + 49000, timer, "sleep", timer);
-		for (unsigned i = 0; i < 4; i++)
-			waited(&m, taker[i], at + 30, at + 50000 + i, at + 50000 + i, giver, "futex", more);
-	}
-	analyse(&m);
+	make_herd(&m, &giver, 20000);
 	assert_non_null(pattern(&m, PATTERN_HERD));
 	assert_int_equal(pattern(&m, PATTERN_HERD)->root, giver);
 	assert_int_equal(pattern(&m, PATTERN_HERD)->threads.n, 4);
 	assert_null(pattern(&m, PATTERN_BARRIER));
+	unmake(&m);
+}
+
+TEST(a_few_wakeups_too_many_are_no_herd)
+{
+	struct made m;
+	uint32_t giver;
+
+	make_herd(&m, &giver, 100000);
+	assert_null(pattern(&m, PATTERN_HERD));
 	unmake(&m);
 }
 
@@ -781,6 +799,7 @@ int main(void)
 		cmocka_unit_test(a_barrier_knows_who_comes_last),
 		cmocka_unit_test(ranks_have_a_period_and_a_straggler),
 		cmocka_unit_test(a_herd_goes_back_to_where_it_was),
+		cmocka_unit_test(a_few_wakeups_too_many_are_no_herd),
 		cmocka_unit_test(threads_that_run_by_turns_hand_over),
 		cmocka_unit_test(the_slow_side_of_a_pipe_is_told_by_who_writes),
 		cmocka_unit_test(who_is_busy_for_nobody_may_be_a_poller),

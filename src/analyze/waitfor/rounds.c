@@ -11,6 +11,7 @@
 
 #define BURST_GAP_NS	200000u /* one call wakes them all, a few us each; it may be held up between */
 #define BACK_NS		300000u /* who ran no longer than that before it waited again found nothing to do */
+#define HERD_LEAST_HZ	100u /* wake-ups for nothing: below that their switches take less than a thousandth of a CPU */
 #define ROUNDS_LEAST	3u
 
 struct ending {
@@ -257,6 +258,12 @@ static void add_barrier(struct rounds *r, uint32_t family)
 	vec_push(&x->w->patterns, p);
 }
 
+/* Some wake-ups too many now and then cost nobody anything. */
+static bool is_often(const struct wf *x, uint64_t wakeups)
+{
+	return (double)wakeups * 1e9 >= (double)HERD_LEAST_HZ * (double)(x->to_ns - x->from_ns);
+}
+
 static void add_herd(struct rounds *r, uint32_t family)
 {
 	struct wf *x = r->x;
@@ -302,7 +309,8 @@ void wf_add_rounds(struct wf *x)
 		    f->woken * 10 >= (uint64_t)f->rounds * (f->members - 1) * 6) {
 			if (f->ns >= wf_least_ns(x))
 				add_barrier(&r, i);
-		} else if (f->back * 2 > f->woken && f->inner * 10 < f->rounds * 3) {
+		} else if (f->back * 2 > f->woken && f->inner * 10 < f->rounds * 3 &&
+			   is_often(x, f->back)) {
 			add_herd(&r, i);
 		}
 	}
