@@ -1,5 +1,6 @@
 """PyTorch's distributed training with one rank that is held up."""
 import os
+import signal
 import sys
 import time
 
@@ -39,9 +40,16 @@ class Job:
         time.sleep(1)
 
     def done(self):
+        # Loaders notice only after some seconds that their rank has gone.
+        children = [c for p in self.pids for c in children_of(p)]
         for r in self.ranks:
             r.kill()
             r.wait()
+        for c in children:
+            try:
+                os.kill(c, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
 
 def loader(b):
