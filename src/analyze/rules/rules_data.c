@@ -10,6 +10,17 @@ static double per_s(const struct facts *x, uint64_t n)
 	return x->window_ns ? (double)n * 1e9 / (double)x->window_ns : 0;
 }
 
+/* As much comes back: requests and answers, which are small by nature, and one waits for the other. */
+static bool is_answered(const struct topology *t, const struct topo_link *l)
+{
+	uint64_t back = 0;
+
+	for (uint32_t i = t->first_link[l->to]; i < t->first_link[l->to + 1]; i++)
+		if (t->links.v[i].to == l->from)
+			back += t->links.v[i].messages;
+	return back * 2 >= l->messages;
+}
+
 static void check_messages(struct rule_run *r)
 {
 	const struct topology *t = r->x->s->t;
@@ -18,6 +29,7 @@ static void check_messages(struct rule_run *r)
 	if (t)
 		vec_for(&t->links, l) {
 			const struct topo_actor *from = &t->actors.v[l->from];
+			enum severity grade;
 			double mean, share;
 			struct finding *fi;
 
@@ -33,12 +45,10 @@ static void check_messages(struct rule_run *r)
 			if (mean > rule_limit(r, LIMIT_loader_message) ||
 			    per_s(r->x, l->messages) < rule_limit(r, LIMIT_loader_calls))
 				continue;
-			/* Who only waits for requests has small messages too; here the receiver
-			 * waits for data. */
-			fi = rule_fire(r,
-				       rule_grade(r, share) > SEVERITY_NOTICE ? rule_grade(r, share)
-									      : SEVERITY_NOTICE,
-				       75, from->node);
+			grade = rule_grade(r, share);
+			if (grade < SEVERITY_NOTICE || is_answered(t, l))
+				grade = SEVERITY_NOTICE;
+			fi = rule_fire(r, grade, 75, from->node);
 			finding_subject(fi, from->node);
 			finding_subject(fi, t->actors.v[l->to].node);
 			finding_lost(
@@ -78,7 +88,8 @@ const struct rule rules_data[] = {
 	      "messages of at most `loader.message` on average.",
      .graded =
 	 "share of time lost: time that the receiver was "
-	 "blocked until the sender woke it, or messages times `message.cost`; at least a notice.",
+	 "blocked until the sender woke it, or messages times `message.cost`; at least a notice, "
+	 "and no more where as many messages come back: requests and answers.",
      .needs = "flows with bytes and messages (probes sock, ipc).",
      .advice = "larger batches, shared memory.",
      RULE_LIMITS(LIMIT_loader_message, LIMIT_loader_calls, LIMIT_message_cost),
