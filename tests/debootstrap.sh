@@ -43,6 +43,14 @@ done
 git clone -q "$repo" "$root/src"
 for c; do
     echo "debootstrap: $c"
-    chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-        sh -c "cd /src && $c" </dev/null
+    # As its root, not in a chroot: paths of files that other mount namespaces opened begin at the root.
+    # shellcheck disable=SC2016 # for the inner shell
+    unshare --mount --propagation private sh -ec '
+        cd "$1"
+        mkdir -p .old
+        pivot_root . .old
+        umount -l .old
+        rmdir .old
+        exec env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c "cd /src && $2"
+    ' sh "$root" "$c" </dev/null
 done
