@@ -214,23 +214,13 @@ static bool holds_cpu(const struct sched_probe *p, uint32_t cpu, uint64_t on_sin
 	return on_since && cpu < p->slots.n && p->slots.v[cpu] == on_since;
 }
 
-/* As the programs lay it out. */
-struct hash_state {
-	struct sched_totals t;
-	uint64_t on_since, waiting_since, out_ns, changes, reported;
-	uint32_t dead, early, unseen, pad;
-	struct waker by;
-	struct sched_usage base;
-	uint64_t has_base;
-};
-
 static uint64_t elapsed(uint64_t since, uint64_t now)
 {
 	return now > since ? now - since : 0;
 }
 
 /* Adds what is going on, as state_open() of the programs does. */
-static void add_open(const struct sched_probe *p, struct hash_state *s, uint64_t now)
+static void add_open(const struct sched_probe *p, struct sched_state *s, uint64_t now)
 {
 	uint64_t woken = s->waiting_since;
 
@@ -257,7 +247,7 @@ static int read_hash(struct sched_probe *p, uint64_t stopped_ns)
 {
 	int fd = ladder_map_fd(&p->ladder, "tid_states");
 	uint32_t key, *prev = NULL;
-	struct hash_state s;
+	struct sched_state s;
 
 	read_slots(p);
 	for (; !bpf_map_get_next_key(fd, prev, &key); prev = &key) {

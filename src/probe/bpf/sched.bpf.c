@@ -21,25 +21,7 @@ __u64 started_ns = 0; /* set by user space once all is attached; nothing counts 
 __u64 stopped_ns = 0; /* set for the last reading: nothing counts after */
 bool report_all = false; /* the next reading also reports what did not change */
 
-struct sched_state {
-	struct sched_totals t;
-	u64 on_since;	   /* 0: not on a CPU */
-	u64 waiting_since; /* 0: not runnable, or already on a CPU; WOKEN: the scheduler knows */
-	u64 out_ns;	   /* when it blocked, 0: did not */
-	u64 delay_ns;	   /* in run queues by the scheduler's own account, when it was woken */
-	u64 changes;	   /* odd while it is being changed */
-	u64 reported;	   /* value of changes at the last reading */
-	u32 dead;
-	u32 early;  /* woken while still on its CPU */
-	/* older than the probe, and what it has done since the start is not known yet */
-	u32 unseen;
-	u32 pad;
-	struct waker by; /* of the wake-up that is under way */
-	struct sched_usage base; /* when it was seen first; has_base: with storage only */
-	u64 has_base;
-};
-
-#define WOKEN 1
+#define WOKEN 1 /* in waiting_since */
 
 static const struct sched_state no_state = {};
 
@@ -713,7 +695,8 @@ static __always_inline u64 queued_by_now(struct task_struct *t, u64 before, u64 
 	s32 cpu = task_cpu_of(t);
 	struct cpu_slot *slot = bpf_map_lookup_elem(&cpu_slots, &cpu);
 
-	return slot ? queued_since(slot, t, before, now) : now;
+	/* Its lead is known once a thread was switched there. */
+	return slot && slot->checked ? queued_since(slot, t, before, now) : now;
 }
 
 /*

@@ -44,6 +44,24 @@ struct sched_totals {
 	struct sched_usage usage;
 };
 
+/** One thread between its events, as the programs keep it; user space reads it where there is no iterator. */
+struct sched_state {
+	struct sched_totals t;
+	__u64 on_since;	     /**< 0: not on a CPU */
+	__u64 waiting_since; /**< 0: not runnable, or on a CPU; 1: woken, and the scheduler knows when */
+	__u64 out_ns;	     /**< when it blocked, 0: did not */
+	__u64 delay_ns;	     /**< in run queues by the scheduler's own account, when it was woken */
+	__u64 changes;	     /**< odd while it is being changed */
+	__u64 reported;	     /**< value of changes at the last reading */
+	__u32 dead;
+	__u32 early;  /**< woken while still on its CPU */
+	__u32 unseen; /**< older than the probe, and what it has done since the start is not known yet */
+	__u32 pad;
+	struct waker by;	 /**< of the wake-up that is under way */
+	struct sched_usage base; /**< when it was seen first, if has_base: with task storage only */
+	__u64 has_base;
+};
+
 /** Key of the per-CPU share: run time of finished streaks. The value is __u64 ns. */
 struct sched_cpu_key {
 	__u64 start_ns;
@@ -52,4 +70,5 @@ struct sched_cpu_key {
 };
 
 _Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16 + 5 * 8 + 24 + 8 + 64 + 32, "ABI");
+_Static_assert(sizeof(struct sched_state) == sizeof(struct sched_totals) + 6 * 8 + 16 + 16 + 32 + 8, "ABI");
 _Static_assert(sizeof(struct sched_cpu_key) == 16, "ABI");
