@@ -50,10 +50,14 @@ def shared_by(pids):
     """{inode: Shared} of memory that these processes map; files are left out."""
     found = {}
     for pid in pids:
-        with open(f"/proc/{pid}/maps", encoding="utf-8") as f:
-            for m in filter(None, map(SHARED_LINE.match, f.read().splitlines())):
-                one = found.setdefault((m[1], int(m[2])), Shared(m[3]))
-                one.pids.add(pid)
+        try:
+            with open(f"/proc/{pid}/maps", encoding="utf-8") as f:
+                lines = f.read().splitlines()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended
+        for m in filter(None, map(SHARED_LINE.match, lines)):
+            one = found.setdefault((m[1], int(m[2])), Shared(m[3]))
+            one.pids.add(pid)
     return {inode: s for (_, inode), s in found.items() if s.kind() != "other"}
 
 
