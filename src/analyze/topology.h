@@ -255,6 +255,7 @@ struct topology {
 	VEC(struct topo_thread) threads;   /**< of processes in groups */
 	VEC(struct topo_problem) problems; /**< worst first */
 	VEC(const char *) unseen;          /**< what the graph cannot tell, one sentence each */
+	size_t status_from, status_to;     /**< of these: status and losses of the file */
 	uint64_t window_ns;                /**< 0: not known */
 	uint32_t main_actor; /**< the process that the host is there for, or TOPO_NONE */
 };

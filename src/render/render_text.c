@@ -421,7 +421,7 @@ static void add_topology(struct graph *g, const struct selection *s, struct strb
 {
 	/* The report has processes and flows of its own. */
 	struct topology_view v = {.parts = PARTS_ALL & ~(1u << PART_PROCESSES | 1u << PART_LINKS | 1u << PART_PLACES),
-				  .limit = s->limit, .focus = TOPO_NONE};
+				  .limit = s->limit, .focus = TOPO_NONE, .has_header = true};
 	struct topology t;
 
 	if (s->study && s->study->t) {

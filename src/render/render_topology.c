@@ -691,12 +691,17 @@ static void add_problems(const struct page *p)
 
 static void add_unseen(const struct page *p)
 {
-	if (!p->t->unseen.n)
+	size_t from = p->v->has_header ? p->t->status_from : 0;
+	size_t to = p->v->has_header ? p->t->status_to : 0;
+
+	if (p->t->unseen.n == to - from)
 		return;
 	heading(p, "NOT OBSERVED");
-	vec_for(&p->t->unseen, u) {
+	for (size_t i = 0; i < p->t->unseen.n; i++) {
+		if (i >= from && i < to)
+			continue;
 		item(p);
-		text_clean(p->b, *u, 400);
+		text_clean(p->b, p->t->unseen.v[i], 400);
 		strbuf_addc(p->b, '\n');
 	}
 }

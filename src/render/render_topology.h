@@ -28,6 +28,7 @@ struct topology_view {
 	const char *note; /**< what had to be left out, for the end; NULL: nothing */
 	uint32_t focus;   /**< only this actor and who has to do with it; TOPO_NONE: all */
 	const char *file; /**< for the commands that show more; NULL: leave those out */
+	bool has_header;  /**< status and losses of the file are told elsewhere */
 };
 
 enum topology_format { TOPOLOGY_TEXT, TOPOLOGY_MD, TOPOLOGY_JSON };

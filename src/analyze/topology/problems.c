@@ -452,6 +452,7 @@ static void tell_doubling(struct topology *t)
 
 static void tell_status(struct topology *t)
 {
+	t->status_from = t->unseen.n;
 	vec_for(&t->g->status, s)
 		if (!strcmp(s->state, "off") && t->unseen.n < 12)
 			unseen(t, topo_text(t, "%s is off%s%s", s->source, s->reason ? ": " : "",
@@ -459,6 +460,7 @@ static void tell_status(struct topology *t)
 	vec_for(&t->g->losses, l)
 		unseen(t, topo_text(t, "%" PRIu64 " events were lost (%s, %s)", l->count, l->source,
 				    l->cause));
+	t->status_to = t->unseen.n;
 }
 
 static void tell_silent_devices(struct topology *t)
