@@ -13,7 +13,7 @@ export function bytes(v: number | null | undefined): string {
 }
 
 export function rate(v: number | null | undefined): string {
-  return v === null || v === undefined ? UNKNOWN : scaled(v, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"], 1000);
+  return v === null || v === undefined ? UNKNOWN : scaled(v, ["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"], 1024);
 }
 
 export function count(v: number | null | undefined): string {
