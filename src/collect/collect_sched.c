@@ -48,6 +48,42 @@ static void ran_on_cpus(struct graph *g, uint32_t thread, const struct sched_sam
 	}
 }
 
+static const char *policy_name(uint32_t policy)
+{
+	/* include/uapi/linux/sched.h; 7: since v6.12 */
+	static const char *const names[] = {"other", "fifo", "rr", "batch", NULL, "idle", "deadline", "ext"};
+
+	return policy < sizeof(names) / sizeof(names[0]) ? names[policy] : NULL;
+}
+
+static void add_rank(struct graph *g, struct node *n, const struct sched_rank *r)
+{
+	const char *policy = policy_name(r->policy);
+
+	if (policy)
+		SET(thread, n, policy, graph_str(g, policy));
+	SET(thread, n, nice, r->nice);
+	SET(thread, n, rt_priority, r->rt_priority);
+}
+
+/* Who took the CPU is told like who ended a wait: also when it was not asked for. */
+static void add_rivals(struct sampling *x, uint32_t thread, const struct sched_sample *s)
+{
+	for (size_t i = 0; i < s->nrivals; i++) {
+		const struct task_ident *id = &s->rivals[i].task;
+		uint32_t proc = procs_get(&x->c->procs, id->tgid, id->leader_start_ns);
+		struct edge *d;
+
+		if (id->tgid == x->c->procs.own_pid)
+			continue;
+		d = graph_new_edge(x->g, &preempts_type,
+				   procs_thread(&x->c->procs, x->g, proc, id->tid, id->start_ns, s->rivals[i].comm)->index,
+				   thread);
+		SET(preempts, d, times, s->rivals[i].times);
+		graph_add_edge(x->g, d);
+	}
+}
+
 static int on_thread(void *ctx, const struct sched_sample *s)
 {
 	struct sampling *x = ctx;
@@ -75,7 +111,10 @@ static int on_thread(void *ctx, const struct sched_sample *s)
 	}
 	process = x->g->nodes.v[GET(thread, n, process)];
 	SET(process, process, cpu_ns, s->run_ns + (HAS(process, process, cpu_ns) ? GET(process, process, cpu_ns) : 0));
+	if (s->has_rank)
+		add_rank(x->g, n, &s->rank);
 	ran_on_cpus(x->g, n->index, s);
+	add_rivals(x, n->index, s);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include "caps.h"
 #include "cleanup.h"
+#include "idmap.h"
 #include "ladder.h"
 #include "mem.h"
 #include "sched.skel.h"
@@ -24,6 +25,7 @@
 /* Of all CPUs, and of each: the ring is read element by element when a recording ends. */
 #define WAIT_SEGMENTS_BYTES (4u << 20)
 #define WAIT_SEGMENTS_MOST  16384u
+#define RIVAL_LEAST 20u /* who took less than such a part is not told */
 
 static const struct hook_def hooks[] = {
 	{"switch", "CPU time of threads", true,
@@ -68,6 +70,8 @@ struct sched_probe {
 	VEC(struct entry) entries;
 	VEC(uint32_t) index; /* open addressing over entries: number + 1, 0: free */
 	VEC(struct sched_cpu_time) out;
+	struct sched_rival_sample rivals[SCHED_RIVALS];
+	struct idmap by_tid; /* number of the entry; entries.n: more than one had that id lately */
 	VEC(uint64_t) slots; /* read_slots() */
 };
 
@@ -295,6 +299,36 @@ static uint64_t gain(uint64_t now, __u64 *reported)
 	return d;
 }
 
+static void find_tids(struct sched_probe *p)
+{
+	idmap_clear(&p->by_tid);
+	for (uint32_t i = 0; i < p->entries.n; i++) {
+		uint32_t tid = p->entries.v[i].now.id.tid;
+		bool taken = idmap_get(&p->by_tid, tid, 0) != IDMAP_NONE;
+
+		idmap_put(&p->by_tid, tid, 0, taken ? (uint32_t)p->entries.n : i);
+	}
+}
+
+/* Those that took a twentieth of what @s was taken off its CPU; the idle thread is nobody. */
+static void entry_rivals(struct sched_probe *p, struct entry *en, struct sched_sample *s)
+{
+	for (unsigned i = 0; i < SCHED_RIVALS; i++) {
+		struct sched_rival *now = &en->now.rivals[i], *before = &en->before.rivals[i];
+		bool same = now->tid == before->tid && now->times >= before->times;
+		uint64_t times = now->times - (same ? before->times : 0);
+		uint32_t at = now->tid ? idmap_get(&p->by_tid, now->tid, 0) : IDMAP_NONE;
+
+		*before = *now;
+		if (!times || times * RIVAL_LEAST < s->involuntary || at >= p->entries.n ||
+		    !p->entries.v[at].now.id.tgid)
+			continue;
+		p->rivals[s->nrivals++] = (struct sched_rival_sample){
+			.task = p->entries.v[at].now.id, .comm = p->entries.v[at].now.comm, .times = times};
+	}
+	s->rivals = p->rivals;
+}
+
 static int entry_report(struct sched_probe *p, struct entry *en,
 			int (*cb)(void *ctx, const struct sched_sample *s), void *ctx)
 {
@@ -313,6 +347,8 @@ static int entry_report(struct sched_probe *p, struct entry *en,
 		.cpu = n->cpu,
 		.flags = n->flags,
 		.has_usage = n->flags & SCHED_USAGE,
+		.has_rank = n->flags & SCHED_RANK,
+		.rank = n->rank,
 	};
 
 	if (!n->id.tgid) /* its totals were lost or come with the next reading */
@@ -324,6 +360,7 @@ static int entry_report(struct sched_probe *p, struct entry *en,
 		s.usage.major_faults = gain(n->usage.major_faults, &b->usage.major_faults);
 	}
 	entry_cpus(p, en);
+	entry_rivals(p, en, &s);
 	memcpy(s.comm, n->comm, TASK_COMM_BYTES);
 	s.cpus = p->out.v;
 	s.ncpus = p->out.n;
@@ -459,6 +496,7 @@ int sched_probe_read(struct sched_probe *p, bool last,
 	if (ret_window_ns)
 		*ret_window_ns = now - p->read_ns;
 	p->read_ns = now;
+	find_tids(p);
 	vec_for(&p->entries, en) {
 		if (!rc && en->touched && (!en->ended || en->cpus.n))
 			rc = entry_report(p, en, cb, ctx);
@@ -630,6 +668,7 @@ void sched_probe_close(struct sched_probe *p)
 		vec_done(&en->cpus);
 	vec_done(&p->entries);
 	vec_done(&p->index);
+	idmap_done(&p->by_tid);
 	vec_done(&p->out);
 	vec_done(&p->slots);
 	free(p);

@@ -15,6 +15,13 @@ struct sched_cpu_time {
 	uint64_t run_ns;
 };
 
+/** So often at least a thread came onto a CPU in place of another that could have gone on. */
+struct sched_rival_sample {
+	struct task_ident task;
+	const char *comm; /**< [TASK_COMM_BYTES], not terminated when it is full; borrowed */
+	uint64_t times;
+};
+
 /** What a thread did since the reading before (or since open). All numbers are differences. */
 struct sched_sample {
 	struct task_ident task;
@@ -35,7 +42,12 @@ struct sched_sample {
 	 * or system time, so that the sum differs from run_ns.
 	 */
 	struct sched_usage usage;
+	bool has_rank; /**< `rank` is known */
+	struct sched_rank rank;
 	char comm[TASK_COMM_BYTES + 1];
+	/** Who came onto a CPU in its place, as far as that is kept. Borrowed for the callback. */
+	const struct sched_rival_sample *rivals;
+	size_t nrivals;
 	/**
 	 * run_ns by CPU, ascending. Over several readings the sums agree exactly; in one reading
 	 * they may differ by what a thread that moved meanwhile did. Borrowed for the callback.

@@ -108,6 +108,8 @@ struct task_struct {
 	struct mm_struct *mm;
 	int exit_state;
 	int exit_code;
+	int static_prio;
+	unsigned int rt_priority, policy;
 	int pid;
 	int tgid;
 	struct task_struct *real_parent;

@@ -131,6 +131,36 @@ static __always_inline void usage_since(struct sched_totals *r, const struct sch
 	r->flags |= SCHED_USAGE;
 }
 
+/* static_prio of a thread with nice value 0: linux/sched/prio.h */
+#define DEFAULT_PRIO 120
+
+static __always_inline void rank_read(struct sched_totals *r, const struct task_struct *t)
+{
+	r->rank.policy = TASK_READ(t, policy);
+	r->rank.nice = TASK_READ(t, static_prio) - DEFAULT_PRIO;
+	r->rank.rt_priority = TASK_READ(t, rt_priority);
+	r->flags |= SCHED_RANK;
+}
+
+#define CREDIT_MOST 16 /* so that another one that takes its part is seen soon */
+
+/* Whoever comes in its place, most often that of those with the same last bits of their ids. */
+static __always_inline void rival_note(struct sched_totals *t, u32 tid)
+{
+	struct sched_rival *r = &t->rivals[tid % SCHED_RIVALS];
+
+	if (r->tid == tid) {
+		r->times++;
+		if (r->credit < CREDIT_MOST)
+			r->credit++;
+	} else if (r->credit) {
+		r->credit--;
+	} else {
+		r->tid = tid;
+		r->times = r->credit = 1;
+	}
+}
+
 /*
  * Reading the clock costs as much as half of all the rest. The scheduler has just read one for the
  * run queue, and notes by it when a thread is queued. How far that clock is behind is looked at once in
@@ -363,6 +393,7 @@ static __always_inline void state_emit_exit(struct sched_state *s, struct task_s
 		u32 tid = s->t.id.tid;
 
 		BPF_CORE_READ_STR_INTO(&s->t.comm, t, comm);
+		rank_read(&s->t, t);
 		s->t.flags |= SCHED_EXITED;
 		if (bpf_ringbuf_output(&exits, &s->t, sizeof(s->t), BPF_RB_NO_WAKEUP))
 			health_count(HEALTH_RING_FULL);
@@ -379,6 +410,7 @@ static __always_inline void state_emit_exit(struct sched_state *s, struct task_s
 	*r = s->t;
 	r->flags |= SCHED_EXITED;
 	usage_since(r, s, t);
+	rank_read(r, t);
 	BPF_CORE_READ_STR_INTO(&r->comm, t, comm);
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 	health_count(HEALTH_EMITTED);
@@ -464,8 +496,9 @@ static __always_inline void missed_out(struct sched_state *s)
 	s->t.on.a = s->t.on.b = 0;
 }
 
+/* @param next who comes in its place */
 static __always_inline void switch_out(struct task_struct *t, struct cpu_slot *slot, bool preempt,
-				       u32 state, u64 now, u64 cpu_since, u32 cpu)
+				       u32 state, u64 now, u64 cpu_since, u32 cpu, u32 next)
 {
 	struct sched_state *s = state_of(t);
 
@@ -482,6 +515,7 @@ static __always_inline void switch_out(struct task_struct *t, struct cpu_slot *s
 	state_slice(s, s->on_since ?: cpu_since, now, cpu);
 	if (preempt || state == TASK_RUNNING) {
 		s->t.involuntary++;
+		rival_note(&s->t, next);
 		s->waiting_since = now;
 		s->out_ns = 0;
 	} else {
@@ -540,7 +574,7 @@ static __always_inline void last_record(struct task_struct *t)
 static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 				     struct task_struct *next, u32 state)
 {
-	u32 cpu = bpf_get_smp_processor_id();
+	u32 cpu = bpf_get_smp_processor_id(), in;
 	u64 now, since;
 	struct cpu_slot *slot;
 
@@ -557,9 +591,10 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 	now = switch_now(slot, prev);
 	since = slot->since ?: started_ns;
 	slot->since = now;
+	in = TASK_READ(next, pid);
 	if (TASK_READ(prev, pid))
-		switch_out(prev, slot, preempt, state, now, since, cpu);
-	if (TASK_READ(next, pid))
+		switch_out(prev, slot, preempt, state, now, since, cpu, in);
+	if (in)
 		switch_in(next, slot, now, cpu);
 	return 0;
 }
@@ -767,6 +802,7 @@ int read_tasks(struct bpf_iter__task *ctx)
 		return 0;
 	if (s)
 		usage_since(&r, s, t);
+	rank_read(&r, t);
 	BPF_CORE_READ_STR_INTO(&r.comm, t, comm);
 	if (bpf_seq_write(ctx->meta->seq, &r, sizeof(r)) && s)
 		s->reported = was; /* the buffer was full: the kernel asks again */

@@ -8,12 +8,33 @@ enum sched_flag {
 	SCHED_RUNNING = 1 << 1, /**< was on a CPU when it was read */
 	SCHED_EXITED = 1 << 2,	/**< this is its last record: it has ended */
 	SCHED_USAGE = 1 << 3,	/**< `usage` is known */
+	SCHED_RANK = 1 << 4,	/**< `rank` is known */
 };
 
 /** What the kernel itself counts of a thread, since the probe saw it first. */
 struct sched_usage {
 	__u64 user_ns, system_ns; /**< by clock tick on many kernels */
 	__u64 minor_faults, major_faults;
+};
+
+/** How the scheduler treats a thread, as of the reading. */
+struct sched_rank {
+	__u32 policy; /**< SCHED_OTHER …: linux/sched.h */
+	__s16 nice;   /**< -20 to 19 */
+	__u16 rt_priority; /**< 1 to 99 for SCHED_FIFO and SCHED_RR, else 0 */
+};
+
+#define SCHED_RIVALS 4 /* a power of two */
+
+/**
+ * One that came onto the CPU in place of a thread that could have gone on. Only few are kept, by the last bits
+ * of their ids, and of each of these whoever does it most: an exact count while it is kept, and so a
+ * lower bound.
+ */
+struct sched_rival {
+	__u32 tid;
+	__u32 times;
+	__u32 credit; /**< others that come between take from it; at 0 it is replaced */
 };
 
 /**
@@ -42,6 +63,8 @@ struct sched_totals {
 	__u64 open_ns;	   /**< how long it waits for that by now, 0: it does not wait */
 	struct wait_sum sum; /**< finished waits of one kind that are not in the map yet */
 	struct sched_usage usage;
+	struct sched_rank rank;
+	struct sched_rival rivals[SCHED_RIVALS];
 };
 
 /** One thread between its events, as the programs keep it; user space reads it where there is no iterator. */
@@ -69,6 +92,6 @@ struct sched_cpu_key {
 	__u32 cpu;
 };
 
-_Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16 + 5 * 8 + 24 + 8 + 64 + 32, "ABI");
+_Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16 + 5 * 8 + 24 + 8 + 64 + 32 + 8 + 48, "ABI");
 _Static_assert(sizeof(struct sched_state) == sizeof(struct sched_totals) + 6 * 8 + 16 + 16 + 32 + 8, "ABI");
 _Static_assert(sizeof(struct sched_cpu_key) == 16, "ABI");
