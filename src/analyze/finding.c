@@ -178,22 +178,30 @@ static bool is_about(const struct graph *g, const struct finding *fi, uint32_t t
 	return fi->subjects.n && process_of(g, fi->subjects.v[0]) == process;
 }
 
-/* That somebody waits for a thread says less than that it waits for a disk. */
+/* The same waits seen from the data: then it is one finding however small. */
+static bool is_of_messages(const struct finding *fi)
+{
+	return !strcmp(fi->family, "messages");
+}
+
+/* That somebody waits for a thread says less than that it waits for a disk, or hands over crumbs. */
 static bool reason_names(const struct finding *wait, const struct finding *reason)
 {
 	bool plain = !strcmp(wait->rule, "slow-producer") || !strcmp(wait->rule, "back-pressure") ||
 		     !strcmp(wait->rule, "serial-thread");
 
+	if (plain && is_of_messages(reason))
+		return true;
 	return plain && !strcmp(reason->family, "disk") && reason->severity + 1 >= wait->severity;
 }
 
 /*
  * Others wait for a thread, and another finding says what holds that thread up (no CPU, a disk,
- * page faults): one finding, named by the wait, with the reason in it.
+ * page faults, messages that are too small): one finding, named by the wait, with the reason in it.
  */
 static void join_reasons(struct findings *f, const struct graph *g)
 {
-	static const char *const reasons[] = {"cpu", "disk", "memory"};
+	static const char *const reasons[] = {"cpu", "disk", "memory", "messages"};
 	size_t kept = 0;
 
 	for (size_t i = 0; i < f->v.n; i++) {
@@ -208,7 +216,8 @@ static void join_reasons(struct findings *f, const struct graph *g)
 			/* Behind i they still stand where they were; before it, those that were
 			 * kept. */
 			if ((k >= kept && k <= i) || !other->chains || other->root == NODE_NONE ||
-			    other->severity < SEVERITY_WARNING || !is_about(g, fi, other->root))
+			    (other->severity < SEVERITY_WARNING && !is_of_messages(fi)) ||
+			    !is_about(g, fi, other->root))
 				continue;
 			into = other;
 		}

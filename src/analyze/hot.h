@@ -81,6 +81,7 @@ struct hot_bytes {
 struct hot_rival {
 	uint32_t node;
 	uint64_t run_ns; /**< on those CPUs */
+	uint64_t times;  /**< that it came onto one in place of the thread, at least */
 };
 
 /** How well place of CPU time and place of memory agree, and what to do: the section on NUMA
@@ -153,6 +154,9 @@ struct hot_thread {
 	VEC(struct hot_rival)
 	rivals;                 /**< at most HOT_RIVALS, by time; only with time in run queues or
 				   involuntary switches */
+	uint64_t preempted; /**< times that it is known who came in its place; with rivals only */
+	uint32_t preempter; /**< who did so most often, HOT_NONE */
+	uint64_t preempter_times;
 	uint64_t waited_for_ns; /**< sum over waiters without what is idle; may exceed the window */
 	uint64_t late_blocked_ns; /**< time blocked without what is idle */
 	double bytes_s;           /**< in and out; not measured without a window */
@@ -201,6 +205,7 @@ struct hot {
 	uint64_t observed_ns;  /**< that threads were observed: in a busy host less than the window;
 				  the window where that is not known */
 	uint32_t cpus;         /**< online; 0: not known */
+	bool has_switches;     /**< how often threads were switched was recorded */
 	bool has_waits;        /**< what threads wait for, or who wakes them, was recorded */
 	uint64_t since_run_ns; /**< sum over threads of since.run_ns, where there are no rates */
 	VEC(const char *) missing; /**< metrics of the score that no thread has, and why */

@@ -45,6 +45,7 @@ struct facts {
 	VEC(struct cpu_fact) cpus; /**< by number */
 	VEC(struct process_fact) processes;
 	uint32_t *process_of; /**< [g->nodes.n] index in processes of a process node, NODE_NONE */
+	uint64_t run_ns, runq_ns; /**< of all threads with a process */
 	VEC(uint32_t) by_process; /**< indexes in hot->threads, process by process */
 };
 
@@ -69,6 +70,12 @@ enum neighbour {
 /** @param ret_other the other party's thread that ran longest; may be NULL */
 enum neighbour fact_neighbour(const struct facts *x, const struct hot_thread *th,
 			      const struct hot_rival **ret_other);
+
+/**
+ * Whether a thread lacks CPUs as all others do that were recorded: then the host, or what the job may use of it,
+ * has too few, and nobody is to blame for being late by that. @param thread NODE_NONE: no single one
+ */
+bool fact_shares_shortage(const struct facts *x, uint32_t thread);
 
 /** Share of the window in percent; 0 when that is not known. */
 double facts_pct(const struct facts *x, double ns);

@@ -29,7 +29,8 @@ enum wait_state {
 	STATE_NETWORK, /**< waits for what is not on this host, or not known */
 	STATE_DEVICE,  /**< waits for a device, accelerators included */
 	STATE_FAULT,   /**< waits for memory: a page fault */
-	STATE_STOPPED, /**< waits for a signal, or was stopped by one */
+	STATE_STOPPED, /**< was stopped by a signal */
+	STATE_OUTSIDE, /**< waits for a terminal, an input device or a signal: for a person, or for an event that is nobody's work */
 	STATE_CYCLE,   /**< waits for a thread that waits for it */
 	STATE_BLOCKED, /**< waits, and nothing tells for what, or it was not followed further */
 	STATE_COUNT
@@ -70,6 +71,7 @@ struct wait_chain {
 	uint32_t role;	    /**< who waits */
 	uint64_t waited_ns; /**< ended by threads, disks, devices or the network; sum over its threads */
 	uint64_t late_ns;   /**< of that, parts that are not idle */
+	uint64_t unknown_ns; /**< of that, parts of which nothing tells for what: STATE_BLOCKED */
 	unsigned seen_pct;  /**< share of waited_ns whose order of events is known, 0–100 */
 	VEC(struct wait_part) parts; /**< longest first */
 };
@@ -120,6 +122,8 @@ struct wait_pattern {
 	uint32_t root;	       /**< thread: owner, slow side, last to arrive, poller; NODE_NONE: none stands out */
 	VEC(uint32_t) threads; /**< who waits, longest first */
 	uint64_t ns;	       /**< that they waited, in the window */
+	uint64_t ready_ns;     /**< of it, while who they waited for could run and had no CPU */
+	uint64_t rest_ns;      /**< of it, while that one let time pass: nobody is late */
 	uint64_t events;       /**< waits, rounds of a barrier, hand-overs */
 	double root_pct;       /**< share of the events or the time that is the root's, 0–100 */
 	const char *text;      /**< one line, with names */
@@ -139,6 +143,7 @@ struct wait_straggler {
 	bool uneven;		  /**< somebody is last by more than chance and by 5 % of the period */
 	enum wait_state extra;	  /**< where the last one's time is more than its equals' */
 	uint64_t extra_ns;	  /**< so much more in a step, against the median of the others */
+	double ready_pct;	  /**< of what ranks wait for each other, while that one had no CPU */
 	uint32_t thread;	  /**< of the last one: busiest, or NODE_NONE */
 	unsigned confidence_pct;
 	const char *text, *why;
@@ -214,6 +219,7 @@ struct waitfor {
 	struct arena arena;
 	const struct graph *g;
 	uint64_t window_ns;
+	bool recorded; /**< waits were looked at; if not, nothing can be said of them */
 	uint64_t seen_from_ns;	      /**< single waits are known from then on, since 1970; 0: not at all */
 	uint64_t cut_ns;	      /**< waiting that was not followed because of the bounds */
 	uint64_t merged;	      /**< wake-ups without progress that were taken out */
@@ -247,6 +253,9 @@ void waitfor_done(struct waitfor *w);
 int wait_path_init(struct wait_path *p, struct graph *g, const struct timeline *t, uint32_t thread, uint64_t from_ns,
 		   uint64_t to_ns);
 void wait_path_done(struct wait_path *p);
+
+/** Whether waits were recorded: there are some, or times blocked, which come from where waits come from. */
+bool waits_are_recorded(const struct graph *g);
 
 /** The chain of a thread's role, or NULL. */
 const struct wait_chain *waitfor_chain(const struct waitfor *w, uint32_t thread);

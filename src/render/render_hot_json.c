@@ -190,6 +190,7 @@ static void write_data(struct hot *h, const struct hot_thread *t, struct json_wr
 		json_write_object(w);
 		write_party(h, "thread", r->node, w);
 		json_key_u64(w, "run_ns", r->run_ns);
+		json_key_u64(w, "times", r->times);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);

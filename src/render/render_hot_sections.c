@@ -178,7 +178,9 @@ void hot_page_switching(struct page *p, struct hot *h, const struct hot_view *v)
 	if (!h->switching.n) {
 		page_item(p, 0);
 		strbuf_add(p->b,
-			   h->window_ns
+			   h->window_ns && !h->has_switches
+			       ? "not recorded: the scheduler was not observed"
+			   : h->window_ns
 			       ? "no thread switches often, or waits for a CPU"
 			       : "not known: switches since the start of a thread are no rate");
 		page_end(p);

@@ -126,7 +126,7 @@ static void add_part(const struct page *p, const struct wait_chain *c, const str
 		put_role(p, *via);
 	}
 	if (part->idle)
-		strbuf_add(p->b, "; nobody is late");
+		strbuf_add(p->b, part->state == STATE_BLOCKED ? "; not known whether anybody is late" : "; nobody is late");
 	strbuf_addc(p->b, '\n');
 }
 
@@ -149,6 +149,10 @@ static void add_chain(const struct page *p, const struct wait_chain *c)
 		put_time(p, c->late_ns);
 		strbuf_add(p->b, " of it late");
 	}
+	if (c->unknown_ns * 100 >= c->waited_ns) {
+		strbuf_add(p->b, ", not known of ");
+		put_time(p, c->unknown_ns);
+	}
 	if (c->seen_pct < 90)
 		strbuf_addf(p->b, "; %u %% seen one by one, the rest by proportion", c->seen_pct);
 	strbuf_add(p->b, "\n");
@@ -170,10 +174,11 @@ static void add_chain(const struct page *p, const struct wait_chain *c)
 
 static void add_chains(const struct page *p)
 {
-	uint64_t shown = 0, hidden = 0, limit = most(p, 12);
+	uint64_t shown = 0, hidden = 0, limit = most(p, 12), unknown = 0;
 
 	heading(p, "WHO WAITS FOR WHOM");
 	vec_for(&p->w->chains, c) {
+		unknown += c->unknown_ns;
 		bool wanted = p->v->idle || c->late_ns * 1000 >= p->w->window_ns;
 
 		if (!wanted || shown >= limit)
@@ -184,7 +189,13 @@ static void add_chains(const struct page *p)
 	}
 	if (!shown) {
 		item(p, 0);
-		strbuf_add(p->b, "nobody is late because of others\n");
+		if (unknown * 1000 >= p->w->window_ns && unknown) {
+			strbuf_add(p->b, "nobody is known to be late because of others; what threads waited for is not known of ");
+			put_time(p, unknown);
+			strbuf_addc(p->b, '\n');
+		} else {
+			strbuf_add(p->b, "nobody is late because of others\n");
+		}
 	}
 	left_out(p, 0, hidden, "roles that waited less, or without being late");
 }
@@ -434,11 +445,24 @@ static void add_basis(const struct page *p)
 	}
 }
 
+static void add_not_recorded(const struct page *p)
+{
+	heading(p, "WHO WAITS FOR WHOM");
+	item(p, 0);
+	strbuf_add(p->b, "not recorded: this file does not tell what threads wait for, nor who ends it\n");
+	item(p, 0);
+	strbuf_add(p->b, "to get it: record as root with probe 'sched'; 'witty-profiler doctor' says what is missing\n");
+}
+
 void render_waitfor_text(const struct waitfor *w, struct graph *g, const struct waitfor_view *v, bool md,
 			 struct strbuf *b)
 {
 	const struct page p = {w, g, v, b, md};
 
+	if (!w->recorded) {
+		add_not_recorded(&p);
+		return;
+	}
 	add_hangs(&p);
 	add_chains(&p);
 	add_roots(&p);

@@ -79,6 +79,7 @@ static void chains(const struct out *o)
 		role(o, "waiter", c->role);
 		number(o, "waited_ns", c->waited_ns);
 		number(o, "late_ns", c->late_ns);
+		number(o, "unknown_ns", c->unknown_ns);
 		number(o, "seen_pct", c->seen_pct);
 		json_write_key(o->j, "parts");
 		json_write_array(o->j);
@@ -343,6 +344,7 @@ void render_waitfor_json(const struct waitfor *w, struct graph *g, const struct 
 
 	json_write_object(j);
 	number(&o, "window_ns", w->window_ns);
+	flag(&o, "recorded", w->recorded);
 	json_write_key(j, "seen_from_ns");
 	if (w->seen_from_ns)
 		json_write_u64(j, w->seen_from_ns);

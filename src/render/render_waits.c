@@ -5,6 +5,7 @@
 
 #include "render.h"
 #include "text.h"
+#include "waitfor.h"
 
 /* What is waited for without anybody being late comes last: it would drown the rest. */
 static unsigned idleness(const char *cause)
@@ -171,7 +172,7 @@ static void render_list_text(struct graph *g, const struct type *t, uint64_t lim
 	}
 	text_omitted(b, i, list.v.n);
 	if (!list.v.n)
-		strbuf_add(b, "  none\n");
+		strbuf_add(b, waits_are_recorded(g) ? "  none\n" : "  not recorded\n");
 	vec_done(&list.v);
 }
 

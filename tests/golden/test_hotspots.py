@@ -43,6 +43,17 @@ def golden(name, text):
     check(name + " differs:\n" + "\n".join(diff[:40]), not diff)
 
 
+def not_recorded():
+    """Who waits for whom is not in it: that is told, not that nobody does."""
+    for what in ("waitfor", "waits", "wakes"):
+        done = subprocess.run([WITTY, "show", CAPTURE, what], capture_output=True, text=True, timeout=120)
+        check(f"show {what} says so", done.returncode == 0 and "not recorded" in done.stdout
+              and "nobody" not in done.stdout, done.stdout, done.stderr)
+    found = json.loads(subprocess.run([WITTY, "show", CAPTURE, "waitfor", "--format", "json"], capture_output=True,
+                                      text=True, timeout=120).stdout)
+    check("JSON says so", found["recorded"] is False and not found["chains"])
+
+
 def capture():
     """Cumulative counters are no rates; where threads run and have their memory is known."""
     golden("openeuler.txt", say(CAPTURE))
@@ -127,6 +138,7 @@ def main():
         return 77
     with tempfile.TemporaryDirectory(prefix="witty-hot-") as folder:
         capture()
+        not_recorded()
         hostile(folder)
         options(folder)
     print("\n".join(failures) or "as expected")

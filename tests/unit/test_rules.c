@@ -691,6 +691,101 @@ TEST(short_waits_are_no_findings)
 	done(&w);
 }
 
+/* A thread at a barrier had no CPU for most of the time that the other one waited. */
+static void late_without_cpu(struct world *w)
+{
+	barrier(w);
+	w->w.patterns.v[w->w.patterns.n - 1].ready_ns = WINDOW * 68 / 100;
+}
+
+TEST(nobody_is_late_by_what_all_lack)
+{
+	for (int alone = 0; alone < 2; alone++) {
+		struct world w;
+
+		begin(&w);
+		/* The last one has no CPU; nor has the other one, if it is not alone with that. */
+		set_times(&w, w.thread[0], 2, 7);
+		set_times(&w, w.thread[1], alone ? 3 : 2, alone ? 0.1 : 7);
+		analyse(&w);
+		late_without_cpu(&w);
+		find(&w);
+		assert_int_equal(verdict(&w, "straggler")->verdict, alone ? VERDICT_FIRED : VERDICT_CLEAR);
+		assert_int_equal(verdict(&w, "cpu-wait")->verdict, VERDICT_FIRED);
+		done(&w);
+	}
+}
+
+TEST(who_paces_itself_is_no_fault)
+{
+	static const enum wait_state states[] = {STATE_RUN, STATE_SLEEP, STATE_OUTSIDE};
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct world w;
+
+		begin(&w);
+		analyse(&w);
+		ranks_by_turns(&w, w.thread[0], 5);
+		w.w.stragglers.v[0].fixed = true;
+		w.w.stragglers.v[0].extra = states[i];
+		find(&w);
+		assert_int_equal(w.f.v.n, 1);
+		assert_int_equal(w.f.v.v[0].severity, i ? SEVERITY_NOTICE : SEVERITY_CRITICAL);
+		done(&w);
+		/* At a barrier, time that the last one let pass is no wait for it. */
+		begin(&w);
+		analyse(&w);
+		barrier(&w);
+		w.w.patterns.v[0].rest_ns = i ? w.w.patterns.v[0].ns - 1 : 0;
+		find(&w);
+		assert_int_equal(w.f.v.n, !i);
+		done(&w);
+	}
+}
+
+TEST(messages_that_are_too_small_are_why_their_producer_is_slow)
+{
+	struct world w;
+
+	begin(&w);
+	tiny(&w);
+	analyse(&w);
+	producer(&w);
+	w.w.patterns.v[0].root = w.thread[1];
+	w.w.patterns.v[0].threads.v[0] = w.thread[0];
+	w.w.patterns.v[0].ns = WINDOW / 10;
+	find(&w);
+	assert_int_equal(w.f.v.n, 1);
+	assert_string_equal(w.f.v.v[0].rule, "tiny-messages");
+	assert_string_equal(w.f.v.v[0].also.v[0].rule, "slow-producer");
+	assert_int_equal(w.f.v.v[0].root, w.rank[1]);
+	done(&w);
+}
+
+TEST(who_came_in_its_place_is_the_neighbour_that_counts)
+{
+	for (int known = 0; known < 2; known++) {
+		uint32_t busiest, taker;
+		struct world w;
+
+		begin(&w);
+		busiest = add_thread(&w, add_process(&w, 300, "busiest"), 300, "busiest", 7, 0.1, 0);
+		taker = add_thread(&w, add_process(&w, 310, "taker"), 310, "taker", 6, 0.1, 0);
+		set_times(&w, w.thread[0], 2, 7);
+		if (known) {
+			struct edge *d = graph_new_edge(&w.g, &preempts_type, taker, w.thread[0]);
+
+			SET(preempts, d, times, 500);
+			graph_add_edge(&w.g, d);
+		}
+		analyse(&w);
+		find(&w);
+		assert_string_equal(w.f.v.v[0].rule, "cpu-wait");
+		assert_int_equal(w.f.v.v[0].root, GET(thread, at(&w, known ? taker : busiest), process));
+		done(&w);
+	}
+}
+
 TEST(a_stopped_process_that_nobody_waits_for_is_a_notice)
 {
 	struct world w;
@@ -718,6 +813,10 @@ int main(void)
 	    cmocka_unit_test(ranks_may_be_late_because_of_another_process),
 	    cmocka_unit_test(the_gravest_comes_first_and_then_the_costliest),
 	    cmocka_unit_test(short_waits_are_no_findings),
+	    cmocka_unit_test(nobody_is_late_by_what_all_lack),
+	    cmocka_unit_test(who_paces_itself_is_no_fault),
+	    cmocka_unit_test(messages_that_are_too_small_are_why_their_producer_is_slow),
+	    cmocka_unit_test(who_came_in_its_place_is_the_neighbour_that_counts),
 	    cmocka_unit_test(a_stopped_process_that_nobody_waits_for_is_a_notice),
 	};
 

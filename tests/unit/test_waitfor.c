@@ -183,6 +183,7 @@ TEST(nothing_is_nothing)
 	waitfor_init(&m.w, &m.g, NULL);
 	assert_int_equal(m.w.chains.n, 0);
 	assert_int_equal(m.w.seen_from_ns, 0);
+	assert_false(m.w.recorded);
 	unmake(&m);
 }
 
@@ -265,6 +266,46 @@ TEST(who_sleeps_makes_nobody_late_but_with_a_lock)
 			assert_int_equal(pattern(&m, PATTERN_CONVOY)->root, b);
 		unmake(&m);
 	}
+}
+
+TEST(who_waits_for_a_person_makes_nobody_late)
+{
+	static const struct {
+		const char *cause, *kind, *name;
+		enum wait_state state;
+	} reads[] = {{"device", "device", "136:3", STATE_OUTSIDE}, {"device", "device", "5:2", STATE_OUTSIDE},
+		     {"device", "device", "195:0", STATE_DEVICE},  {"signal", "signal", NULL, STATE_OUTSIDE},
+		     {"signal", "signal", "stopped", STATE_STOPPED}};
+
+	for (unsigned i = 0; i < sizeof(reads) / sizeof(reads[0]); i++)
+		for (int totals = 0; totals < 2; totals++) {
+			bool idle = reads[i].state == STATE_OUTSIDE;
+			const struct wait_chain *c;
+			struct made m;
+			uint32_t cat, use, from, other, pipe;
+
+			/* use reads from a pipe what cat reads from a terminal, a device … */
+			make(&m, 1000);
+			cat = thread(&m, process(&m, 10, 1, "cat"), 10, "cat");
+			use = thread(&m, process(&m, 11, 1, "use"), 11, "use");
+			from = object(&m, reads[i].kind, reads[i].name);
+			other = object(&m, "interrupt", NULL);
+			pipe = object(&m, "other", "pipe");
+			for (uint64_t at = 0; at < 1000000; at += 100000) {
+				waited(&m, cat, at + 1000, at + 99000, at + 99000, other, reads[i].cause, from);
+				waited(&m, use, at + 2000, at + 99500, at + 99600, cat, "pipe", pipe);
+			}
+			ran(&m, cat, 20000, 0);
+			if (totals)
+				vec_clear(&m.t.spans);
+			analyse(&m);
+			c = waitfor_chain(&m.w, use);
+			assert_non_null(c);
+			assert_int_equal(c->parts.v[0].state, reads[i].state);
+			assert_int_equal(c->parts.v[0].idle, idle);
+			assert_int_equal(pattern(&m, PATTERN_SLOW_PRODUCER) != NULL, !idle);
+			unmake(&m);
+		}
 }
 
 TEST(totals_alone_go_by_what_wakers_did)
@@ -351,6 +392,50 @@ TEST(who_has_a_lock_and_no_cpu_is_an_inversion)
 	unmake(&m);
 }
 
+TEST(priorities_tell_what_is_an_inversion)
+{
+	/* nice values of the keeper and of who waits; its real-time priority */
+	static const struct {
+		int64_t keeper, user;
+		uint64_t real_time;
+		bool inverted;
+	} ranks[] = {{10, 0, 0, true}, {0, 0, 0, false}, {-5, 0, 0, false}, {-20, 0, 1, true}};
+
+	for (unsigned i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+		struct made m;
+		uint32_t p, keeper, user, hog, timer, lock;
+		struct edge *d;
+
+		make(&m, 1000);
+		p = process(&m, 10, 1, "job");
+		keeper = thread(&m, p, 11, "keeper");
+		user = thread(&m, p, 12, "user");
+		hog = thread(&m, p, 13, "hog");
+		SET(thread, m.g.nodes.v[keeper], nice, ranks[i].keeper);
+		SET(thread, m.g.nodes.v[user], nice, ranks[i].user);
+		SET(thread, m.g.nodes.v[user], rt_priority, ranks[i].real_time);
+		d = graph_new_edge(&m.g, &preempts_type, hog, keeper);
+		SET(preempts, d, times, 40);
+		graph_add_edge(&m.g, d);
+		timer = object(&m, "timer", NULL);
+		lock = word(&m, "10:0x100", 10);
+		for (uint64_t at = 0; at < 1000000; at += 100000) {
+			waited(&m, keeper, at + 1000, at + 2000, at + 72000, timer, "sleep", timer);
+			waited(&m, user, at + 2000, at + 80000, at + 80000, keeper, "futex", lock);
+		}
+		ran(&m, keeper, 290000, 700000);
+		analyse(&m);
+		assert_non_null(pattern(&m, PATTERN_CONVOY));
+		assert_true(pattern(&m, PATTERN_CONVOY)->ready_ns > 600 * MS);
+		assert_int_equal(pattern(&m, PATTERN_INVERSION) != NULL, ranks[i].inverted);
+		if (ranks[i].inverted) {
+			assert_int_equal(pattern(&m, PATTERN_INVERSION)->confidence_pct, 90);
+			assert_non_null(strstr(pattern(&m, PATTERN_INVERSION)->why, "hog[13] came in its place 40 times"));
+		}
+		unmake(&m);
+	}
+}
+
 /* @slow: who comes last in each round; -1: by turns */
 static void meet(struct made *m, uint32_t *rank, unsigned n, int slow, uint32_t on)
 {
@@ -434,6 +519,62 @@ TEST(ranks_have_a_period_and_a_straggler)
 		}
 		unmake(&m);
 	}
+}
+
+TEST(two_sides_of_one_program_are_no_ranks)
+{
+	/* With the same command line but for numbers, and as a server and its client. */
+	for (int sides = 0; sides < 2; sides++) {
+		struct made m;
+		uint32_t rank[2];
+
+		make(&m, 1000);
+		for (unsigned i = 0; i < 2; i++) {
+			uint32_t p = process(&m, 10 + i, 5, "tool");
+			struct node *n = m.g.nodes.v[p];
+
+			SET(process, n, cmdline,
+			    graph_str(&m.g, i ? sides ? "tool -c -p 7" : "tool -s -p 8" : "tool -s -p 7"));
+			rank[i] = thread(&m, p, 10 + i, "tool");
+			ran(&m, rank[i], i ? 800000 : 160000, 0);
+		}
+		meet(&m, rank, 2, 1, word(&m, "0:5:77:0", 0));
+		analyse(&m);
+		assert_int_equal(m.w.stragglers.n, !sides);
+		unmake(&m);
+	}
+}
+
+TEST(who_waits_for_one_without_a_cpu_says_so)
+{
+	struct made m;
+	uint32_t p, rank[4], timer, on;
+	const struct wait_pattern *b;
+
+	/* In each round the last one is ready all the time, and on a CPU for the last 2 of 16 ms. */
+	make(&m, 1000);
+	p = process(&m, 10, 1, "job");
+	for (unsigned i = 0; i < 4; i++)
+		rank[i] = thread(&m, p, 11 + i, "rank");
+	timer = object(&m, "timer", NULL);
+	on = word(&m, "10:0x100", 0);
+	for (unsigned round = 0; round < 40; round++) {
+		uint64_t at = round * 25000ull;
+
+		for (unsigned i = 0; i < 3; i++) {
+			waited(&m, rank[i], at + 7000, at + 23000 + i, at + 23000 + i, rank[3], "futex", on);
+			waited(&m, rank[i], at + 23100, at + 25000, at + 25000, timer, "sleep", timer);
+		}
+		waited(&m, rank[3], at + 1000, at + 2000, at + 21000, timer, "sleep", timer);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		ran(&m, rank[i], 200000, i < 3 ? 0 : 760000);
+	analyse(&m);
+	b = pattern(&m, PATTERN_BARRIER);
+	assert_non_null(b);
+	assert_true(b->ready_ns * 16 > b->ns * 13 && b->ready_ns * 16 < b->ns * 15);
+	assert_int_equal(b->rest_ns, 0);
+	unmake(&m);
 }
 
 /* Four takers are woken together, once in so many us, for what the giver has. */
@@ -793,11 +934,15 @@ int main(void)
 		cmocka_unit_test(nothing_is_nothing),
 		cmocka_unit_test(a_wait_is_for_what_the_last_of_the_chain_does),
 		cmocka_unit_test(who_sleeps_makes_nobody_late_but_with_a_lock),
+		cmocka_unit_test(who_waits_for_a_person_makes_nobody_late),
 		cmocka_unit_test(totals_alone_go_by_what_wakers_did),
 		cmocka_unit_test(a_lock_is_with_who_had_it_first),
 		cmocka_unit_test(who_has_a_lock_and_no_cpu_is_an_inversion),
+		cmocka_unit_test(priorities_tell_what_is_an_inversion),
 		cmocka_unit_test(a_barrier_knows_who_comes_last),
 		cmocka_unit_test(ranks_have_a_period_and_a_straggler),
+		cmocka_unit_test(two_sides_of_one_program_are_no_ranks),
+		cmocka_unit_test(who_waits_for_one_without_a_cpu_says_so),
 		cmocka_unit_test(a_herd_goes_back_to_where_it_was),
 		cmocka_unit_test(a_few_wakeups_too_many_are_no_herd),
 		cmocka_unit_test(threads_that_run_by_turns_hand_over),

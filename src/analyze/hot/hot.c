@@ -214,6 +214,14 @@ static const char *reason_of(const struct graph *g, const char *source)
 }
 
 /* What no thread has a figure of. */
+static bool has_preempts(const struct graph *g)
+{
+	vec_for(&g->edges, d)
+		if ((*d)->type == &preempts_type)
+			return true;
+	return false;
+}
+
 static void list_unseen(struct hot *h)
 {
 	bool rates = false, user = false, runq = false, waits = false, memory = false,
@@ -224,6 +232,7 @@ static void list_unseen(struct hot *h)
 		rates |= t->base_ns != 0;
 		user |= hot_has(t->user_pct);
 		runq |= hot_has(t->runq_pct);
+		h->has_switches |= hot_has(t->switches_s);
 		waits |= t->waits.n || t->wakers.n;
 		memory |= t->memory.v.n != 0;
 		since |= t->since.voluntary != UINT64_MAX || t->since.run_ns != UINT64_MAX;
@@ -250,7 +259,7 @@ static void list_unseen(struct hot *h)
 		    "remote memory: on which nodes processes have their memory was not recorded");
 	vec_push(&h->unseen, pmu ? hot_text(h, "cache misses of threads: %s", pmu)
 				 : "cache misses of threads: counters are read by NUMA node only");
-	if (runq)
+	if (runq && !has_preempts(h->g))
 		vec_push(&h->unseen, "who took a CPU from whom is not recorded: threads that ran "
 				     "on the same CPUs are "
 				     "named instead");

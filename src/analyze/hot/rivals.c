@@ -57,9 +57,33 @@ static int by_time(const void *a, const void *b)
 	return x->node < y->node ? -1 : x->node > y->node;
 }
 
+/* Who came in its place, and how often. */
+static void find_preempting(const struct hot *h, struct hot_thread *t, struct hot_rival *v, size_t n)
+{
+	struct edge_list in = graph_in(h->g, t->node);
+
+	for (size_t i = 0; i < in.n; i++) {
+		const struct edge *d = h->g->edges.v[in.v[i]];
+		uint64_t times =
+		    d->type == &preempts_type && HAS(preempts, d, times) ? GET(preempts, d, times) : 0;
+
+		if (!times)
+			continue;
+		t->preempted += times;
+		if (times > t->preempter_times ||
+		    (times == t->preempter_times && d->source < t->preempter)) {
+			t->preempter = d->source;
+			t->preempter_times = times;
+		}
+		for (size_t k = 0; k < n; k++)
+			if (v[k].node == d->source)
+				v[k].times = times;
+	}
+}
+
 /* @param sum [g->nodes.n], all 0 before and after */
-static void find_rivals(struct hot_thread *t, const struct stays *s, const uint32_t *cpus, size_t n,
-			uint64_t *sum)
+static void find_rivals(const struct hot *h, struct hot_thread *t, const struct stays *s, const uint32_t *cpus,
+			size_t n, uint64_t *sum)
 {
 	VEC(struct hot_rival) all = {0};
 
@@ -73,7 +97,7 @@ static void find_rivals(struct hot_thread *t, const struct stays *s, const uint3
 			if (x->thread == t->node)
 				continue;
 			if (!sum[x->thread])
-				vec_push(&all, ((struct hot_rival){x->thread, 0}));
+				vec_push(&all, ((struct hot_rival){.node = x->thread}));
 			sum[x->thread] += x->run_ns;
 		}
 	}
@@ -85,6 +109,7 @@ static void find_rivals(struct hot_thread *t, const struct stays *s, const uint3
 		qsort(all.v, all.n, sizeof(*all.v), by_time);
 	for (size_t i = 0; i < all.n && i < HOT_RIVALS; i++)
 		vec_push(&t->rivals, all.v[i]);
+	find_preempting(h, t, t->rivals.v, t->rivals.n);
 	vec_done(&all);
 }
 
@@ -104,6 +129,7 @@ void hot_fill_rivals(struct hot *h)
 	vec_for(&h->threads, t) {
 		struct edge_list out;
 
+		t->preempter = HOT_NONE;
 		if (!was_kept_waiting(h, t))
 			continue;
 		out = graph_out(h->g, t->node);
@@ -114,7 +140,7 @@ void hot_fill_rivals(struct hot *h)
 			if (d->type == &ran_on_type && s.first[d->target] != HOT_NONE)
 				vec_push(&cpus, d->target);
 		}
-		find_rivals(t, &s, cpus.v, cpus.n, sum);
+		find_rivals(h, t, &s, cpus.v, cpus.n, sum);
 	}
 	vec_done(&cpus);
 	vec_done(&s.v);

@@ -138,8 +138,24 @@ static void add_waits(struct hot *h, const struct hot_thread *t, struct strbuf *
 	}
 }
 
+/* Weight among other threads, where it is not the usual one. */
+static void add_rank(const struct hot *h, const struct hot_thread *t, struct strbuf *b)
+{
+	const struct node *n = h->g->nodes.v[t->node];
+
+	if (HAS(thread, n, rt_priority) && GET(thread, n, rt_priority))
+		strbuf_addf(b, "%sreal-time priority %" PRIu64, b->n ? "; " : "", GET(thread, n, rt_priority));
+	else if (HAS(thread, n, nice) && GET(thread, n, nice))
+		strbuf_addf(b, "%snice value %" PRId64, b->n ? "; " : "", GET(thread, n, nice));
+}
+
 static void add_rivals(struct hot *h, const struct hot_thread *t, struct strbuf *b)
 {
+	if (t->preempted)
+		strbuf_addf(b, "%s%" PRIu64 " times at least another thread came in its place, in %.0f %% %s",
+			    b->n ? "; " : "", t->preempted,
+			    (double)t->preempter_times * 100 / (double)t->preempted,
+			    hot_label(h, t->preempter));
 	if (!t->rivals.n)
 		return;
 	strbuf_addf(b, "%s%.1f %% of the time without a CPU; on its CPUs ran ", b->n ? "; " : "",
@@ -186,6 +202,7 @@ void hot_fill_switching(struct hot *h, struct hot_thread *t)
 	if (strcmp(s->cause, "waiting") ||
 	    (hot_has(t->runq_pct) && t->runq_pct >= v[LIMIT_switches_runq]))
 		add_rivals(h, t, &b);
+	add_rank(h, t, &b);
 	s->proof = b.n ? arena_strdup(&h->arena, b.s) : NULL;
 	s->advice = switch_advice(t);
 	strbuf_done(&b);

@@ -111,6 +111,8 @@ static void add_threads(struct facts *x)
 		x->by_process.v[next[of]++] = i;
 		p->run_ns += th->run_ns;
 		p->runq_ns += th->runq_ns;
+		x->run_ns += th->run_ns;
+		x->runq_ns += th->runq_ns;
 		/* The first thread's mask stands for the process where nobody asked for that. */
 		if (GET(thread, x->g->nodes.v[th->node], tid) ==
 		    GET(process, x->g->nodes.v[p->node], pid))
@@ -227,6 +229,30 @@ const char *facts_source_reason(const struct facts *x, const char *source)
 	return NULL;
 }
 
+/* Times that a thread lost its CPU, above which it counts who took it. */
+#define PREEMPTED_LEAST 10
+/* Time wanted for each of time on a CPU: from where on a thread is short of CPUs, and how much
+ * more than for all others is its own. */
+#define SHORT_LEAST 1.5
+#define SHORT_OWN   2.5
+
+static double stretch(uint64_t run_ns, uint64_t runq_ns)
+{
+	return run_ns ? (double)(run_ns + runq_ns) / (double)run_ns : 1;
+}
+
+bool fact_shares_shortage(const struct facts *x, uint32_t thread)
+{
+	const struct hot_thread *own =
+	    x->hot && thread != NODE_NONE ? hot_of(x->hot, thread) : NULL;
+	double others = stretch(x->run_ns - (own ? own->run_ns : 0),
+				x->runq_ns - (own ? own->runq_ns : 0));
+
+	if (others < SHORT_LEAST)
+		return false;
+	return !own || stretch(own->run_ns, own->runq_ns) < SHORT_OWN * others;
+}
+
 /* Equal but for numbers: ranks, ports, pids. */
 static bool is_same_line(const char *a, const char *b)
 {
@@ -264,6 +290,7 @@ enum neighbour fact_neighbour(const struct facts *x, const struct hot_thread *th
 	const struct process_fact *p = fact_process(x, th->node);
 	const struct hot_rival *other = NULL;
 	uint64_t others = 0, equals = 0;
+	bool known = th->preempted >= PREEMPTED_LEAST;
 
 	vec_for(&th->rivals, v) {
 		const struct process_fact *o = fact_process(x, v->node);
@@ -272,7 +299,8 @@ enum neighbour fact_neighbour(const struct facts *x, const struct hot_thread *th
 			equals += v->run_ns;
 			continue;
 		}
-		if (!other)
+		/* Who ran on its CPUs at other times took nothing from it. */
+		if (!other || (known && !other->times && v->times))
 			other = v;
 		others += v->run_ns;
 	}

@@ -93,5 +93,6 @@ const struct rule rules_data[] = {
      .needs = "flows with bytes and messages (probes sock, ipc).",
      .advice = "larger batches, shared memory.",
      RULE_LIMITS(LIMIT_loader_message, LIMIT_loader_calls, LIMIT_message_cost),
+     .family = "messages",
      .check = check_messages},
     {0}};

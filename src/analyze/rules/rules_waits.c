@@ -12,10 +12,8 @@
 /* Chains and patterns say something only when waits were recorded. */
 static bool has_waits(struct rule_run *r)
 {
-	if (r->x->s->w && r->x->window_ns)
-		vec_for(&r->x->g->edges, d)
-			if ((*d)->type == &waits_for_type || (*d)->type == &wakes_type)
-				return true;
+	if (r->x->s->w && r->x->window_ns && r->x->s->w->recorded)
+		return true;
 	rule_unknown(r, "what threads wait for and who ends it", HOW_WAITS);
 	return false;
 }
@@ -169,6 +167,19 @@ static bool is_one_process(const struct facts *x, const struct wait_pattern *p)
 	return true;
 }
 
+/*
+ * What of a wait is the doing of who is waited for: not the time in which that one paces itself, and not what it lacks
+ * a CPU like everybody, which another rule tells once for all.
+ */
+static uint64_t own_ns(const struct facts *x, const struct wait_pattern *p)
+{
+	uint64_t other = p->rest_ns;
+
+	if (p->kind != PATTERN_INVERSION && fact_shares_shortage(x, p->root))
+		other += p->ready_ns;
+	return other < p->ns ? p->ns - other : 0;
+}
+
 static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 {
 	const struct pattern_text *text = text_of(p->kind);
@@ -183,7 +194,7 @@ static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 		late += !is_asked_by(r->x, *th, p->root);
 	if (!late || (p->kind == PATTERN_HANDOVER && !is_one_process(r->x, p)))
 		return;
-	ns = (double)p->ns * (double)late / (double)p->threads.n;
+	ns = (double)own_ns(r->x, p) * (double)late / (double)p->threads.n;
 	share = mean_share(r->x, ns, late);
 	if (rule_grade(r, share) == SEVERITY_INFO)
 		return;
@@ -288,7 +299,8 @@ static const struct path_part *outside_of_ranks(const struct rule_run *r, const 
 		vec_for(&path->parts, part)
 			all += part->ns;
 		*ret_pct = (double)most->ns * 100 / (double)all;
-		if (most->ns * 2 > all && most->state != STATE_SLEEP && most->state != STATE_BLOCKED &&
+		if (most->ns * 2 > all && most->state != STATE_SLEEP && most->state != STATE_OUTSIDE &&
+		    most->state != STATE_BLOCKED &&
 		    !is_rank(r, s, most->thread))
 			return most;
 	}
@@ -306,6 +318,14 @@ static void blame_outside(struct rule_run *r, struct finding *fi, const struct w
 			    wait_state_text(outside->state), s->why);
 	finding_advice(fi, rule_text(r, "Look at why %s is %s for so long: the ranks can do nothing meanwhile.", name,
 				     wait_state_text(outside->state)));
+}
+
+/* Who sleeps until a time for longer than its equals does so by itself: it paces, as it was told to. */
+static enum severity paced_grade(const struct wait_straggler *s, enum severity grade)
+{
+	bool paced = s->fixed && (s->extra == STATE_SLEEP || s->extra == STATE_OUTSIDE);
+
+	return paced && grade > SEVERITY_NOTICE ? SEVERITY_NOTICE : grade;
 }
 
 static void straggler_fired(struct rule_run *r, const struct wait_straggler *s)
@@ -326,12 +346,14 @@ static void straggler_fired(struct rule_run *r, const struct wait_straggler *s)
 	}
 	share =
 	    others && s->period_ns ? (double)wait * 100 / (double)others / (double)s->period_ns : 0;
+	if (fact_shares_shortage(r->x, s->fixed ? root : NODE_NONE))
+		share *= 1 - s->ready_pct / 100;
 	lost = share / 100 * (double)r->x->window_ns * (double)others;
 	if (rule_grade(r, share) == SEVERITY_INFO)
 		return;
 	if (outside)
 		root = outside->thread;
-	fi = rule_fire(r, rule_grade(r, share), s->confidence_pct, root);
+	fi = rule_fire(r, paced_grade(s, rule_grade(r, share)), s->confidence_pct, root);
 	fi->chains = s->fixed;
 	for (size_t i = 0; i < s->ranks.n && i < 32; i++)
 		if (!s->fixed || i != s->last)
@@ -504,9 +526,11 @@ const struct rule rules_waits[] = {
      .title = "Ranks or threads wait for the last one of them",
      .fires = "equal processes, or threads at a barrier, take steps together, and one (or a "
 	      "different one each time) arrives so "
-	      "late that the others wait for a share of time that is worth telling.",
+	      "late that the others wait for a share of time that is worth telling. Time in which the last one had no CPU "
+	      "counts only if it lacks CPUs more than all others.",
      .graded = "share of time lost: median wait of the others in a step, of the step; of threads: "
-	       "mean time blocked, of the window.",
+	       "mean time blocked, of the window. At most a notice where the last one sleeps until a time, or waits for a "
+	       "person: it paces.",
      .needs = NEEDS_WAITS,
      .advice = "look at what the last one does meanwhile.",
      .family = "thread",
@@ -524,7 +548,8 @@ const struct rule rules_waits[] = {
     {.id = "priority-inversion",
      .layer = LAYER_CONTROL,
      .title = "Who holds a lock has no CPU",
-     .fires = "threads are blocked on a lock while its holder is runnable without a CPU.",
+     .fires = "threads are blocked on a lock while its holder is runnable without a CPU, and the holder's priority is "
+	      "lower than theirs, or not known.",
      .graded = GRADED_WAIT,
      .needs = NEEDS_WAITS,
      .advice = "PTHREAD_PRIO_INHERIT; no low priority for who holds locks.",

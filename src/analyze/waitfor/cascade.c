@@ -232,6 +232,12 @@ static void find_sources(const struct wf *x, uint32_t *source)
 		}
 }
 
+/* Of a thread's own waits: those in which it has nothing to do. */
+static bool is_rest(enum wait_state state)
+{
+	return state == STATE_SLEEP || state == STATE_STOPPED || state == STATE_OUTSIDE;
+}
+
 static void follow_span(struct cascade *c, uint32_t waiter, const struct wf_span *s, const uint32_t *source)
 {
 	struct wf *x = c->x;
@@ -249,7 +255,7 @@ static void follow_span(struct cascade *c, uint32_t waiter, const struct wf_span
 	if (s->object != NODE_NONE && x->lock[s->object])
 		a->held_ns += now_ns_of(s);
 	state = wf_wait_state(x, s);
-	if (!wf_is_followed(x, s) && (state == STATE_SLEEP || state == STATE_STOPPED))
+	if (!wf_is_followed(x, s) && is_rest(state))
 		return;
 	a->counted_ns += now_ns_of(s);
 	c->measures = s->cause != CAUSE_CHILD;
@@ -318,6 +324,24 @@ static void find_wakers(struct cascade *c)
 			put_waker(x, &c->wakers[x->no[(*d)->target]], *d);
 }
 
+/* What a thread waits for longest with that cause. */
+static uint32_t longest_object(const struct wf *x, uint32_t thread, enum wait_cause cause, uint64_t *ret_ns)
+{
+	struct edge_list out = graph_out(x->g, x->threads.v[thread].node);
+	uint32_t object = NODE_NONE;
+
+	*ret_ns = 0;
+	for (size_t i = 0; i < out.n; i++) {
+		const struct edge *d = x->g->edges.v[out.v[i]];
+
+		if (d->type == &waits_for_type && wf_edge_cause(d) == cause && wf_edge_ns(d) > *ret_ns) {
+			object = d->target;
+			*ret_ns = wf_edge_ns(d);
+		}
+	}
+	return object;
+}
+
 static void mix(struct cascade *c, uint32_t thread, unsigned depth, uint64_t ns);
 
 static void mix_blocked(struct cascade *c, uint32_t thread, unsigned depth, uint64_t ns)
@@ -335,8 +359,9 @@ static void mix_blocked(struct cascade *c, uint32_t thread, unsigned depth, uint
 				    .ender = (uint8_t)wf_edge_ender(x->g, d),
 				    .charged = x->no[d->source],
 				    .object = NODE_NONE};
-		uint64_t part = (uint64_t)((double)ns * ((double)wf_edge_ns(d) / (double)all));
+		uint64_t part = (uint64_t)((double)ns * ((double)wf_edge_ns(d) / (double)all)), longest;
 
+		s.object = longest_object(x, thread, s.cause, &longest);
 		part = part < rest ? part : rest;
 		rest -= part;
 		x->steps++;
@@ -377,7 +402,7 @@ static void mix_account(struct cascade *c, uint32_t account)
 {
 	struct wf_account *a = &c->accounts.v[account];
 	struct wf *x = c->x;
-	struct wf_span s = {.cause = (uint8_t)a->cause, .charged = x->no[a->source], .object = NODE_NONE};
+	struct wf_span s = {.cause = (uint8_t)a->cause, .charged = x->no[a->source], .object = a->object};
 	const struct node *n = x->g->nodes.v[a->source];
 	enum wait_state state;
 
@@ -392,26 +417,18 @@ static void mix_account(struct cascade *c, uint32_t account)
 	if (wf_is_followed(x, &s)) {
 		mix(c, s.charged, 1, a->total_ns);
 	} else {
-		if (state == STATE_SLEEP || state == STATE_STOPPED)
+		if (is_rest(state))
 			a->total_ns = 0;
 		emit(c, a->waiter, 0, state, NODE_NONE, a->total_ns);
 	}
 }
 
-/* What a thread waits for longest with that cause, where no single wait tells. */
+/* What the waiter waits for longest with that cause, where no single wait tells. */
 static void find_object(struct cascade *c, struct wf_account *a)
 {
 	struct wf *x = c->x;
-	struct edge_list out = graph_out(x->g, x->threads.v[a->waiter].node);
 
-	for (size_t i = 0; i < out.n; i++) {
-		const struct edge *d = x->g->edges.v[out.v[i]];
-
-		if (d->type == &waits_for_type && wf_edge_cause(d) == a->cause && wf_edge_ns(d) > a->object_ns) {
-			a->object = d->target;
-			a->object_ns = wf_edge_ns(d);
-		}
-	}
+	a->object = longest_object(x, a->waiter, a->cause, &a->object_ns);
 	a->held_ns = a->object != NODE_NONE && x->lock[a->object] ? 1 : 0;
 }
 

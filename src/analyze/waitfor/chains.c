@@ -44,6 +44,7 @@ static bool is_idle(const struct wf_account *a, const struct wf_way *way)
 		return true;
 	switch (way->state) {
 	case STATE_SLEEP:
+	case STATE_OUTSIDE:
 		return !a->held;
 	case STATE_NETWORK:
 	case STATE_BLOCKED:
@@ -141,6 +142,8 @@ static void add_to_part(struct folding *f, const struct wf_account *a, const str
 	c->waited_ns += ns;
 	if (!p->idle)
 		c->late_ns += ns;
+	else if (p->state == STATE_BLOCKED)
+		c->unknown_ns += ns;
 }
 
 static void add_to_root(struct folding *f, const struct wf_account *a, const struct wf_way *way, uint64_t ns)

@@ -123,6 +123,77 @@ static const char *who_text(struct wf *x, const struct wait_pattern *p)
 	return wf_text(x->w, "%zu %s", p->threads.n, x->w->roles.v[role].name);
 }
 
+/* The greater, the sooner a thread gets a CPU: real-time priorities are above all nice values. INT64_MIN: not known. */
+static int64_t rank_of(const struct wf *x, uint32_t thread)
+{
+	const struct node *n = x->g->nodes.v[thread];
+
+	if (HAS(thread, n, rt_priority) && GET(thread, n, rt_priority))
+		return 100 + (int64_t)(GET(thread, n, rt_priority) % 100);
+	return HAS(thread, n, nice) ? -GET(thread, n, nice) : INT64_MIN;
+}
+
+static int64_t rank_of_waiters(const struct wf *x, const struct wait_pattern *p)
+{
+	int64_t most = INT64_MIN;
+
+	vec_for(&p->threads, th) {
+		int64_t rank = rank_of(x, *th);
+
+		most = rank > most ? rank : most;
+	}
+	return most;
+}
+
+/* Who came most often in place of the thread, as text; "": not known. */
+static const char *taker_text(struct wf *x, uint32_t thread)
+{
+	struct edge_list in = graph_in(x->g, thread);
+	const struct edge *top = NULL;
+
+	for (size_t i = 0; i < in.n; i++) {
+		const struct edge *d = x->g->edges.v[in.v[i]];
+
+		if (d->type == &preempts_type && HAS(preempts, d, times) &&
+		    (!top || GET(preempts, d, times) > GET(preempts, top, times)))
+			top = d;
+	}
+	return top ? wf_text(x->w, "; %s came in its place %" PRIu64 " times", wf_thread_text(x->w, x->g, top->source),
+			     GET(preempts, top, times))
+		   : "";
+}
+
+/* The owner of a lock has no CPU. With priorities that are known and no lower than those of who waits, that is no inversion. */
+static void add_inversion(struct wf *x, const struct share *top, const struct share *waiters, size_t nwaiters,
+			  uint64_t events, uint32_t object)
+{
+	struct wait_pattern p = {.kind = PATTERN_INVERSION,
+				 .object = object,
+				 .root = x->threads.v[top->thread].node,
+				 .ns = top->ready_ns,
+				 .confidence_pct = 70,
+				 .events = events,
+				 .root_pct = (double)top->ready_ns * 100 / (double)top->ns};
+	const char *owner = wf_thread_text(x->w, x->g, p.root);
+	int64_t own = rank_of(x, p.root), most;
+	bool known;
+
+	add_waiters(x, &p, waiters, nwaiters);
+	most = rank_of_waiters(x, &p);
+	known = own != INT64_MIN && most != INT64_MIN;
+	if (known && own >= most) {
+		vec_done(&p.threads);
+		return;
+	}
+	p.confidence_pct = known ? 90 : 70;
+	p.text = wf_text(x->w, "%s has a lock that %s want, and has no CPU", owner, who_text(x, &p));
+	p.why = wf_text(x->w,
+			"for %.0f %% of the time that others waited for it, it could run and was not on a CPU; %s%s",
+			p.root_pct, known ? "its priority is lower than theirs" : "priorities are not recorded",
+			taker_text(x, p.root));
+	vec_push(&x->w->patterns, p);
+}
+
 static void add_queue(struct queues *q, uint32_t at, const struct share *waiters, size_t nwaiters,
 		      const struct share *owners, size_t nowners)
 {
@@ -142,6 +213,7 @@ static void add_queue(struct queues *q, uint32_t at, const struct share *waiters
 		p.root = x->threads.v[top->thread].node;
 		p.root_pct = (double)top->ns * 100 / (double)k->ns;
 		owner = wf_thread_text(x->w, x->g, p.root);
+		p.ready_ns = top->ready_ns;
 	}
 	p.confidence_pct = known ? 95 : 90;
 	p.text = wf_text(x->w, "%s wait for a lock that %s %s", who_text(x, &p),
@@ -153,20 +225,7 @@ static void add_queue(struct queues *q, uint32_t at, const struct share *waiters
 	vec_push(&x->w->patterns, p);
 	if (!top || p.root == NODE_NONE || top->ready_ns * 2 < top->ns || top->ready_ns < wf_least_ns(x))
 		return;
-	p = (struct wait_pattern){.kind = PATTERN_INVERSION,
-				  .object = k->object,
-				  .root = x->threads.v[top->thread].node,
-				  .ns = top->ready_ns,
-				  .confidence_pct = 70,
-				  .events = x->w->patterns.v[x->w->patterns.n - 1].events,
-				  .root_pct = (double)top->ready_ns * 100 / (double)top->ns};
-	add_waiters(x, &p, waiters, nwaiters);
-	p.text = wf_text(x->w, "%s has a lock that %s want, and has no CPU", owner, who_text(x, &p));
-	p.why = wf_text(x->w,
-			"for %.0f %% of the time that others waited for it, it could run and was not on a CPU; priorities "
-			"are not recorded",
-			p.root_pct);
-	vec_push(&x->w->patterns, p);
+	add_inversion(x, top, waiters, nwaiters, p.events, k->object);
 }
 
 void wf_add_locks(struct wf *x)

@@ -14,7 +14,8 @@ static const char *const state_texts[STATE_COUNT] = {
 	[STATE_NETWORK] = "waiting for the network",
 	[STATE_DEVICE] = "waiting for a device",
 	[STATE_FAULT] = "waiting for memory",
-	[STATE_STOPPED] = "stopped or waiting for a signal",
+	[STATE_STOPPED] = "stopped",
+	[STATE_OUTSIDE] = "waiting for a terminal or a signal",
 	[STATE_CYCLE] = "waiting in a circle",
 	[STATE_BLOCKED] = "blocked on what is not known",
 };
@@ -22,8 +23,8 @@ static const char *const state_texts[STATE_COUNT] = {
 static const char *const state_names[STATE_COUNT] = {
 	[STATE_RUN] = "run",	     [STATE_RUNQ] = "runq",	  [STATE_SLEEP] = "sleep",
 	[STATE_DISK] = "disk",	     [STATE_NETWORK] = "network", [STATE_DEVICE] = "device",
-	[STATE_FAULT] = "page_fault", [STATE_STOPPED] = "stopped", [STATE_CYCLE] = "cycle",
-	[STATE_BLOCKED] = "blocked",
+	[STATE_FAULT] = "page_fault", [STATE_STOPPED] = "stopped", [STATE_OUTSIDE] = "outside",
+	[STATE_CYCLE] = "cycle",     [STATE_BLOCKED] = "blocked",
 };
 
 static const char *const patterns[PATTERN_COUNT] = {

@@ -72,6 +72,11 @@ void wf_sort_patterns(struct wf *x);
  */
 double wf_one_active_pct(const struct wf *x, const uint32_t *threads, size_t n, bool ready, uint32_t *ret_top);
 void wf_add_serial(struct wf *x);
+/**
+ * Of the time that threads of a role waited for others of it: the parts, 0 to 1, in which that one could run and had
+ * no CPU, and in which it let time pass or waited for somebody outside.
+ */
+void wf_split_waits(const struct wf *x, uint32_t role, double *ret_ready, double *ret_rest);
 /** Stragglers among ranks, and with what is known of these, hangs. */
 void wf_add_stragglers(struct wf *x);
 struct wf_rank_sets;

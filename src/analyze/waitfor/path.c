@@ -167,7 +167,7 @@ static void add_what_ifs(struct wf *x, const struct wait_path *p)
 		struct wait_what_if v = {.thread = part->thread, .state = part->state};
 		const char *who = wf_thread_text(x->w, x->g, part->thread);
 
-		if (part->state == STATE_SLEEP || part->state == STATE_NETWORK || part->state == STATE_BLOCKED ||
+		if (part->state == STATE_SLEEP || part->state == STATE_OUTSIDE || part->state == STATE_NETWORK || part->state == STATE_BLOCKED ||
 		    part->ns * 20 < whole)
 			continue;
 		v.now_ns = whole;

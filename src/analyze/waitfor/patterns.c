@@ -82,7 +82,7 @@ static bool in_pattern(const struct wf *x, uint32_t thread, uint64_t ns)
 	return false;
 }
 
-static void add_pair(struct wf *x, const struct wait_chain *c, const struct wait_part *p, uint64_t ns)
+static void add_pair(struct wf *x, const struct wait_chain *c, const struct wait_part *p, uint64_t ns, uint64_t ready)
 {
 	const struct wait_role *waiter = &x->w->roles.v[c->role];
 	uint32_t next = p->via.n ? p->via.v[0] : p->role;
@@ -94,6 +94,7 @@ static void add_pair(struct wf *x, const struct wait_chain *c, const struct wait
 				 .object = p->first_object,
 				 .root = p->thread,
 				 .ns = ns,
+				 .ready_ns = ready,
 				 .confidence_pct = way == WAY_UNKNOWN ? 60 : 80,
 				 .root_pct = (double)ns * 100 / (double)c->waited_ns};
 
@@ -118,20 +119,22 @@ static void add_pairs(struct wf *x)
 	vec_for(&x->w->chains, c) {
 		const struct wait_role *r = &x->w->roles.v[c->role];
 		const struct wait_part *top = NULL;
-		uint64_t ns = 0;
+		uint64_t ns = 0, ready = 0;
 
 		/* The same root in several states is one. */
 		vec_for(&c->parts, p) {
 			if (p->idle || p->held || p->role == c->role)
 				continue;
 			top = top ?: p;
-			if (p->role == top->role)
-				ns += p->ns;
+			if (p->role != top->role)
+				continue;
+			ns += p->ns;
+			ready += p->state == STATE_RUNQ ? p->ns : 0;
 		}
 		if (!top || ns * 100 < x->w->window_ns * r->threads.n * PAIR_PCT || ns * 2 < c->waited_ns)
 			continue;
 		if (!in_pattern(x, r->threads.v[0], ns))
-			add_pair(x, c, top, ns);
+			add_pair(x, c, top, ns, ready);
 	}
 }
 

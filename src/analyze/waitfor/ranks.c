@@ -39,7 +39,21 @@ static int rank_order(const void *a, const void *b)
 	return x->process < y->process ? -1 : x->process > y->process;
 }
 
-/* Siblings with the same name. */
+/*
+ * What tells equals: the name, and the command line but for numbers, which differs between the two sides of
+ * one program. Whoever has a rank is one of several, however it was started.
+ */
+static uint64_t equality_of(const struct node *p)
+{
+	uint64_t h = hash_letters(GET(process, p, name), hash_u64(GET(process, p, ppid)));
+	const char *env = HAS(process, p, environment) ? GET(process, p, environment) : NULL;
+
+	if ((env && strstr(env, "\"RANK\":")) || !HAS(process, p, cmdline))
+		return h;
+	return hash_letters(GET(process, p, cmdline), h);
+}
+
+/* Siblings that are equal. */
 static void find_siblings(struct wf_rank_sets *s, const struct wf *x)
 {
 	struct idmap of = {0};
@@ -52,7 +66,7 @@ static void find_siblings(struct wf_rank_sets *s, const struct wf *x)
 		if (p->type != &process_type || !HAS(process, p, ppid) || !HAS(process, p, name) ||
 		    (HAS(process, p, kthread) && GET(process, p, kthread)))
 			continue;
-		key = hash_letters(GET(process, p, name), hash_u64(GET(process, p, ppid)));
+		key = equality_of(p);
 		at = idmap_get(&of, key, 0);
 		if (at == IDMAP_NONE) {
 			at = (uint32_t)s->v.n;

@@ -227,6 +227,23 @@ static uint64_t whole_window(const struct wf *x, uint64_t ns)
 		       : ns;
 }
 
+/* How equal threads wait for each other: what of it they had no CPU, and what of it they let time pass. */
+void wf_split_waits(const struct wf *x, uint32_t role, double *ret_ready, double *ret_rest)
+{
+	uint64_t all = 0, ready = 0, rest = 0;
+
+	vec_for(&x->w->chains, c)
+		vec_for(&c->parts, p) {
+			if (c->role != role || p->role != role)
+				continue;
+			all += p->ns;
+			ready += p->state == STATE_RUNQ ? p->ns : 0;
+			rest += p->state == STATE_SLEEP || p->state == STATE_OUTSIDE ? p->ns : 0;
+		}
+	*ret_ready = all ? (double)ready / (double)all : 0;
+	*ret_rest = all ? (double)rest / (double)all : 0;
+}
+
 static void add_barrier(struct rounds *r, uint32_t family)
 {
 	struct wf *x = r->x;
@@ -234,11 +251,15 @@ static void add_barrier(struct rounds *r, uint32_t family)
 	struct wait_pattern p = {.kind = PATTERN_BARRIER, .object = f->object, .root = NODE_NONE};
 	const char *name = x->w->roles.v[x->threads.v[f->first].role].name;
 	uint32_t top = NODE_NONE;
+	double ready, rest;
 
 	for (uint32_t i = f->first; i < x->threads.n; i++)
 		if (r->family_of[i] == family && r->last[i] && (top == NODE_NONE || r->last[i] > r->last[top]))
 			top = i;
 	p.ns = whole_window(x, f->ns);
+	wf_split_waits(x, x->threads.v[f->first].role, &ready, &rest);
+	p.ready_ns = (uint64_t)((double)p.ns * ready);
+	p.rest_ns = (uint64_t)((double)p.ns * rest);
 	p.events = f->rounds;
 	add_members(r, &p, family);
 	p.root_pct = (double)r->last[top] * 100 / (double)f->inner;

@@ -329,9 +329,36 @@ uint32_t wf_span_after(const struct wf *x, const struct wf_thread *t, uint64_t n
 	return low;
 }
 
+static const char *object_name(const struct node *n)
+{
+	return n->type == &wait_object_type ? wf_str(n, wait_object_f_name) : NULL;
+}
+
+/* Stopped by a signal is not waiting for one. */
+static bool is_stop(const struct node *n)
+{
+	const char *name = object_name(n);
+
+	return name && !strcmp(name, "stopped");
+}
+
+/*
+ * Character devices behind which there is a person, by major number: Linux allocated devices, admin-guide/devices.txt.
+ * Terminals, serial lines and consoles (2 to 5, 128 to 143, 166, 188, 204, 229), input devices (13).
+ */
+static bool is_terminal(const struct node *n)
+{
+	const char *name = object_name(n);
+	unsigned long major = name ? strtoul(name, NULL, 10) : 0;
+
+	return (major >= 2 && major <= 5) || (major >= 128 && major <= 143) || major == 13 || major == 166 ||
+	       major == 188 || major == 204 || major == 229;
+}
+
 enum wait_state wf_wait_state(const struct wf *x, const struct wf_span *s)
 {
-	(void)x;
+	const struct node *n = s->object == NODE_NONE ? NULL : x->g->nodes.v[s->object];
+
 	switch (s->cause) {
 	case CAUSE_SLEEP:
 		return STATE_SLEEP;
@@ -341,9 +368,9 @@ enum wait_state wf_wait_state(const struct wf *x, const struct wf_span *s)
 	case CAUSE_PAGE_FAULT:
 		return STATE_FAULT;
 	case CAUSE_DEVICE:
-		return STATE_DEVICE;
+		return n && is_terminal(n) ? STATE_OUTSIDE : STATE_DEVICE;
 	case CAUSE_SIGNAL:
-		return STATE_STOPPED;
+		return n && is_stop(n) ? STATE_STOPPED : STATE_OUTSIDE;
 	}
 	switch (s->ender) {
 	case ENDER_TIMER:

@@ -284,6 +284,7 @@ static void judge(struct steps *s, struct wait_straggler *v)
 {
 	size_t n = s->ranks->v.n;
 	uint64_t *room = mem_alloc((n + s->begins.n + 1) * sizeof(*room)), late = 0;
+	double rest;
 
 	for (size_t i = 0; i < n; i++) {
 		memcpy(room, &s->wait[i * s->begins.n], s->begins.n * sizeof(*room));
@@ -309,6 +310,8 @@ static void judge(struct steps *s, struct wait_straggler *v)
 	v->thread = busiest_thread(s->x, v->ranks.v[v->last]);
 	v->confidence_pct = !v->uneven ? 70 : n < 3 ? 60 : v->steps >= 20 ? 90 : 75;
 	v->extra = STATE_BLOCKED;
+	wf_split_waits(s->x, s->x->threads.v[s->ranks->v.v[0].thread].role, &v->ready_pct, &rest);
+	v->ready_pct *= 100;
 	if (v->fixed) {
 		find_extra(s, v);
 		add_gain(s, v, room);

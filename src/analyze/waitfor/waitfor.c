@@ -42,6 +42,17 @@ static void find_cover(struct wf *x)
 	x->w->seen_from_ns = x->from_ns < x->to_ns ? x->from_ns : 0;
 }
 
+bool waits_are_recorded(const struct graph *g)
+{
+	vec_for(&g->edges, d)
+		if ((*d)->type == &waits_for_type || (*d)->type == &wakes_type)
+			return true;
+	vec_for(&g->nodes, n)
+		if ((*n)->type == &thread_type && HAS(thread, *n, blocked_ns))
+			return true;
+	return false;
+}
+
 void wf_init(struct wf *x, struct waitfor *w, struct graph *g, const struct timeline *t)
 {
 	static const struct timeline nothing;
@@ -50,6 +61,7 @@ void wf_init(struct wf *x, struct waitfor *w, struct graph *g, const struct time
 	memset(w, 0, sizeof(*w));
 	arena_init(&w->arena);
 	w->g = g;
+	w->recorded = waits_are_recorded(g);
 	find_cover(x);
 	wf_add_threads(x);
 	wf_add_spans(x);
