@@ -288,6 +288,7 @@ static struct value value_merge(enum merge rule, const struct value *old, const 
 
 	switch (rule) {
 	case LAST:
+	case GAUGE:
 		return *new;
 	case FIRST:
 		break;

@@ -25,6 +25,7 @@ enum merge {
 	SUM,   /**< values are parts of one total: each observation covers a time of its own */
 	MIN,
 	MAX,
+	GAUGE, /**< as LAST; recordings keep the value of each interval too */
 };
 
 /** Role of a field in the identity of its entity or edge. */

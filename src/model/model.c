@@ -143,7 +143,7 @@ const char *unit_name(enum unit u)
 
 const char *merge_name(enum merge m)
 {
-	static const char *const names[] = {"last", "first", "sum", "min", "max"};
+	static const char *const names[] = {"last", "first", "sum", "min", "max", "gauge"};
 
 	return names[m];
 }

@@ -288,7 +288,8 @@ static uint64_t fields_of_window(const struct type *t)
 	uint64_t all = 0;
 
 	for (int i = 0; i < t->nfields; i++)
-		if (t->fields[i].key == KEY_NONE && t->fields[i].merge != LAST && t->fields[i].merge != FIRST)
+		if (t->fields[i].key == KEY_NONE && t->fields[i].merge != LAST &&
+		    t->fields[i].merge != FIRST && t->fields[i].merge != GAUGE)
 			all |= 1ull << i;
 	for (int i = 0; t == &flow_type && i < AMOUNTS; i++)
 		all |= 1ull << flow_fields[i];

@@ -47,10 +47,15 @@ void db_series_table(struct strbuf *b, const struct type *t)
 	db_table(b, t);
 }
 
+bool db_in_series(const struct field *f)
+{
+	return f->merge == SUM || f->merge == GAUGE;
+}
+
 bool db_has_series(const struct type *t)
 {
 	for (int i = 0; i < t->nfields; i++)
-		if (t->fields[i].merge == SUM)
+		if (db_in_series(&t->fields[i]))
 			return true;
 	return false;
 }

@@ -20,3 +20,5 @@ int db_run(sqlite3 *db, const char *sql);
 void db_table(struct strbuf *b, const struct type *t);
 void db_series_table(struct strbuf *b, const struct type *t);
 bool db_has_series(const struct type *t);
+/** Whether recordings keep what each interval had of @p f: what it added, or its value then. */
+bool db_in_series(const struct field *f);

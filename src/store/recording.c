@@ -76,7 +76,7 @@ static int create_type(sqlite3 *db, const struct type *t)
 		db_series_table(&b, t);
 		strbuf_add(&b, "(interval INTEGER, num INTEGER");
 		for (int i = 0; i < t->nfields; i++)
-			if (t->fields[i].merge == SUM)
+			if (db_in_series(&t->fields[i]))
 				strbuf_addf(&b, ", %s %s", t->fields[i].name,
 					    column_type(t->fields[i].type));
 		strbuf_add(&b, ", PRIMARY KEY(interval, num)) STRICT, WITHOUT ROWID;");
@@ -218,7 +218,7 @@ static sqlite3_stmt *row_statement(struct recording *r, const struct type *t, bo
 		db_table(&b, t);
 	strbuf_add(&b, series ? " VALUES(?,?" : " VALUES(?");
 	for (int i = 0; i < t->nfields; i++)
-		if (!series || t->fields[i].merge == SUM)
+		if (!series || db_in_series(&t->fields[i]))
 			strbuf_add(&b, ",?");
 	strbuf_addc(&b, ')');
 	all[t->number] = prepare(r, b.s);
@@ -288,7 +288,7 @@ static int write_row(struct recording *r, const struct type *t, uint64_t measure
 	return step(s);
 }
 
-/* What this interval added; nothing when it added nothing. */
+/* What this interval added, and how values stood in it; nothing when there is neither. */
 static int write_series(struct recording *r, const struct type *t, uint64_t measured,
 			const uint64_t *data, uint32_t num)
 {
@@ -304,10 +304,12 @@ static int write_series(struct recording *r, const struct type *t, uint64_t meas
 	sqlite3_bind_int64(s, 1, (int64_t)r->intervals);
 	sqlite3_bind_int64(s, 2, num);
 	for (int i = 0; i < t->nfields; i++) {
-		if (t->fields[i].merge != SUM)
+		if (!db_in_series(&t->fields[i]))
 			continue;
 		if (measured & (1ull << i)) {
-			any |= field_get(&t->fields[i], data).u64 != 0;
+			/* That a value was 0 is worth a row; that a sum grew by 0 is not. */
+			any |= t->fields[i].merge == GAUGE ||
+			       field_get(&t->fields[i], data).u64 != 0;
 			bind_value(r, s, at, &t->fields[i], data);
 		}
 		at++;

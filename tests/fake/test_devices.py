@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -103,6 +104,13 @@ class Recording:
         text = subprocess.run([WITTY, "show", path, "summary", "--format", "json"], check=True,
                               capture_output=True, text=True).stdout
         self.status = {s["source"]: s for s in json.loads(text)["status"]}
+        self.path = path
+
+    def rows(self, query):
+        db = sqlite3.connect(self.path)
+        rows = db.execute(query).fetchall()
+        db.close()
+        return rows
 
     def nodes(self, kind):
         return [n for n in self.graph["nodes"] if n["entity_type"] == kind]
@@ -122,6 +130,10 @@ def eight_devices(case):
     r = case.record()
     gpus = sorted(r.nodes("GPUEntity"), key=lambda n: n["id"])
     equal([g["id"] for g in gpus], list(range(8)), "indexes")
+    looks = r.rows("SELECT count(*), min(s.utilization_pct), max(s.utilization_pct), max(s.memory_used_bytes) "
+                   "FROM series_gpu s JOIN gpu USING(num) WHERE gpu.id=7")[0]
+    check(looks[0] >= 3, "how it stood in each interval", looks)
+    equal(looks[1:], (75, 75, 8 * GIB), "use of an interval")
     for i, g in enumerate(gpus):
         equal(g["pci_bus_id"], f"0000:{0x10 + i:02x}:00.0", "PCI address")
         equal(g["device_id"], f"GPU-0000-{i:04}", "unique id")
