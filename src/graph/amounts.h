@@ -11,6 +11,8 @@ enum amount_what {
 	AMOUNT_WAITED, /**< ns that threads waited; kind: the cause, as in waits_for; no node */
 	AMOUNT_MOVED,  /**< bytes that a disk or network interface moved, both ways */
 	AMOUNT_BUSY,   /**< ns that a disk had requests under way */
+	AMOUNT_USE,    /**< use of an accelerator then, in hundredths of a percent; may be 0 */
+	AMOUNT_HELD,   /**< bytes of an accelerator's memory in use then; may be 0 */
 	AMOUNT_COUNT
 };
 

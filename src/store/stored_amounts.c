@@ -16,6 +16,17 @@ struct query {
 #define KIND_OF_TARGET                                                                             \
 	"CASE t.type WHEN 'pipe_inode' THEN 'pipe' WHEN 'file' THEN 'storage' ELSE t.type END"
 
+/* How accelerators stood; a recording of an older version has no such column. */
+#define GAUGES_OF(table)                                                                           \
+	{AMOUNT_USE, table,                                                                        \
+	 "SELECT s.interval, f.id, NULL, CAST(s.utilization_pct * 100 + 0.5 AS INTEGER) FROM " table \
+	 " s JOIN entity f USING(num) WHERE s.utilization_pct BETWEEN 0 AND 100 ORDER BY 1, 2"},    \
+	{                                                                                          \
+		AMOUNT_HELD, table,                                                                \
+		    "SELECT s.interval, f.id, NULL, s.memory_used_bytes FROM " table               \
+		    " s JOIN entity f USING(num) WHERE s.memory_used_bytes >= 0 ORDER BY 1, 2"     \
+	}
+
 static const struct query queries[] = {
     {AMOUNT_SENT, "series_edge_send_to_socket",
      "SELECT s.interval, f.id, CASE WHEN k.connection_type LIKE 'UNIX%' THEN 'unix' ELSE "
@@ -45,6 +56,8 @@ static const struct query queries[] = {
     {AMOUNT_BUSY, "series_block_device",
      "SELECT s.interval, f.id, NULL, sum(s.busy_ns) FROM series_block_device s JOIN entity f "
      "USING(num) GROUP BY 1, 2"},
+    GAUGES_OF("series_gpu"),
+    GAUGES_OF("series_npu"),
 };
 
 static bool can_ask(sqlite3 *db, const char *table)
@@ -61,6 +74,12 @@ static bool can_ask(sqlite3 *db, const char *table)
 	return found;
 }
 
+/* How something stood, rather than what was added: 0 says something. */
+static bool is_gauge(enum amount_what what)
+{
+	return what == AMOUNT_USE || what == AMOUNT_HELD;
+}
+
 static void add_row(struct graph *g, sqlite3_stmt *s, enum amount_what what,
 		    struct interval_amounts *ret)
 {
@@ -69,7 +88,7 @@ static void add_row(struct graph *g, sqlite3_stmt *s, enum amount_what what,
 	sqlite3_int64 interval = sqlite3_column_int64(s, 0), n = sqlite3_column_int64(s, 3);
 	uint32_t node = id ? graph_find(g, id) : NODE_NONE;
 
-	if (n <= 0 || interval < 0 || interval >= UINT32_MAX || (id && node == NODE_NONE))
+	if (n < !is_gauge(what) || interval < 0 || interval >= UINT32_MAX || (id && node == NODE_NONE))
 		return;
 	vec_push(&ret->v, ((struct interval_amount){.node = node,
 						    .interval = (uint32_t)interval,

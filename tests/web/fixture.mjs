@@ -66,12 +66,21 @@ export function graph(more = 0) {
 
 /** SQL that gives a recording of the graph its intervals: the launcher is busy in the second half only. */
 export function series() {
-  const sql = ["BEGIN;", "DELETE FROM interval;", "DELETE FROM series_thread;"];
+  const sql = ["BEGIN;", "DELETE FROM interval;", "DELETE FROM series_thread;", "DELETE FROM series_npu;"];
   for (let i = 0; i < INTERVALS; i++) {
     sql.push(`INSERT INTO interval VALUES(${i}, ${START + i * SECOND}, ${START + (i + 1) * SECOND});`);
     const on = i >= INTERVALS / 2 ? 1 : 0;
     sql.push(`INSERT INTO series_thread(interval, num, run_ns, runq_ns, blocked_ns) SELECT ${i}, num, CASE WHEN tid=100 THEN ${on * 1e9} WHEN tid<200 THEN 300000000 ELSE 0 END, 0, 500000000 FROM thread WHERE tid<300;`);
+    // The device of rank 3 is idle in the first half, and what that of rank 2 did is not known there.
+    sql.push(`INSERT INTO series_npu(interval, num, utilization_pct, memory_used_bytes) SELECT ${i}, num, CASE id WHEN 3 THEN ${on * 80} WHEN 2 THEN ${on ? 40 : "NULL"} ELSE 60 END, 8000000000 FROM npu;`);
     sql.push(`INSERT OR REPLACE INTO series_edge_waits_for(interval, num, waited_ns) SELECT ${i}, num, ${on * 5e8} FROM edge_waits_for;`);
   }
+  // The workers wait for the launcher, one wait after the other.
+  sql.push("CREATE TABLE IF NOT EXISTS wait_segment(out_ns INTEGER NOT NULL, wake_ns INTEGER NOT NULL, in_ns INTEGER NOT NULL, waiter INTEGER, waker INTEGER, waker_kind TEXT, cause TEXT NOT NULL, object TEXT NOT NULL) STRICT;");
+  for (let k = 0; k < 20; k++) {
+    const out = START + 3 * SECOND + k * 150e6;
+    sql.push(`INSERT INTO wait_segment SELECT ${out}, ${out + 100e6}, ${out + 101e6}, w.num, m.num, 'thread', 'futex', 'futex:100:0x' || (w.tid - 110) FROM thread w JOIN thread m ON m.tid=100 WHERE w.tid BETWEEN 110 AND 113;`);
+  }
+  sql.push(`INSERT OR REPLACE INTO meta VALUES('segments_from_ns', ${START});`);
   return [...sql, "COMMIT;"].join("\n");
 }

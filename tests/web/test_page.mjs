@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
-import { graph, HOSTILE, MIXED, series } from "./fixture.mjs";
+import { graph, HOSTILE, INTERVALS, MIXED, series } from "./fixture.mjs";
 
 const [witty, modules] = process.argv.slice(2);
 const require = createRequire(join(resolve(modules), "package.json"));
@@ -14,6 +14,7 @@ const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "witty-page-"));
 const VIEWS = ["overview", "topology", "flows", "threads", "placement", "time"];
+const HALF = INTERVALS / 2;
 const problems = [];
 let passed = 0;
 
@@ -191,6 +192,36 @@ const tests = {
     assert.match(await text(page, ".threads .table tbody"), /No thread matches/, "it did not run in that part");
     await page.getByRole("button", { name: "Show all" }).click();
     assert.match(await text(page, ".threads .table tbody"), /EngineCore/);
+  },
+
+  async "time: use of devices, what is not known is not zero, and a part of it holds in the placement"(browser, file) {
+    const page = await newPage(browser);
+    await open(page, file, "#time");
+    const strip = page.locator("svg.strips[aria-label^=Accelerators]");
+    assert.deepEqual(await strip.locator(".mean").allTextContents(), ["60 % on average", "60 % on average", "40 % on average", "40 % on average"]);
+    assert.equal(await strip.locator(".not-known").count(), HALF, "rank 2 in the first half");
+    const use = async (hash) => {
+      await open(page, file, hash);
+      const row = page.locator(".placement tr", { has: page.locator("button.link", { hasText: "npu 3" }) });
+      return (await row.first().locator("td.num").first().textContent())?.trim();
+    };
+    assert.equal(await use("#placement"), "40 %");
+    assert.equal(await use(`#placement?t=0-${HALF - 1}`), "0 %");
+    assert.equal(await use(`#placement?t=${HALF}-${2 * HALF - 1}`), "80 %");
+  },
+
+  async "findings are those of bottlenecks, in its order"(browser, file) {
+    const told = JSON.parse(run(witty, ["bottlenecks", file.replace(/html$/, "wpdb"), "--format", "json", "--limit", "1000"])).findings;
+    // The file has single waits: an analysis without them would tell other times.
+    assert.ok(told.length >= 2 && run("sqlite3", [file.replace(/html$/, "wpdb"), "SELECT count(*) > 50 FROM wait_segment"]).toString().trim() === "1");
+    const page = await newPage(browser);
+    await open(page, file);
+    const own = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent).findings);
+    const id = (x) => (x && typeof x === "object" ? x.id : x) ?? null;
+    const lean = (f) => ({ rule: f.rule, layer: f.layer, severity: f.severity, confidence: f.confidence_pct, title: f.title, why: f.why, root: id(f.root), subjects: f.subjects.map(id),
+      lost_ns: f.lost_ns ?? null, advice: f.advice, commands: f.commands, also: f.also.map((x) => [x.rule, x.title, x.why]), values: f.values.map((v) => [v.name, v.value, v.unit]) });
+    assert.deepEqual(own.map(lean), told.map((f) => lean(f)));
+    assert.deepEqual(await page.locator(".finding summary strong").allTextContents(), told.slice(0, 12).map((f) => f.title));
   },
 
   async "theme, print, pictures"(browser, file) {

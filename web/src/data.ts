@@ -73,8 +73,8 @@ export type Severity = "critical" | "warning" | "notice" | "info";
 export interface Finding {
   rule: string; layer: string; severity: Severity; confidence_pct: number; root?: string; subjects: string[];
   lost_ns?: number; lost_basis?: string; title: string; why: string;
-  values: { name: string; value: number | null; unit: string; limit?: number; limit_name?: string }[];
-  advice: string[]; commands: string[]; also: string[]; expectation?: string;
+  values: { name: string; of?: string; value: number | null; unit: string; limit?: number; limit_name?: string }[];
+  advice: string[]; commands: string[]; also: { rule: string; title: string; why: string }[]; expectation?: string;
 }
 
 export interface Evidence { for: string[]; against: string[]; not_seen: string[] }
@@ -94,7 +94,9 @@ export interface Structure {
 }
 
 /** One value for each interval. */
-export interface Series { name?: string; row?: number; values: number[] }
+export interface Series { name?: string; id?: string; row?: number; values: number[] }
+/** How something stood in each interval; null: not measured. */
+export interface Gauge { name: string; id: string; values: (number | null)[] }
 export interface Time {
   starts_ns: number[]; ends_ns: number[];
   cpu: Series[];                  // ns on CPUs by process
@@ -104,6 +106,7 @@ export interface Time {
   waits: Series[];                // ns blocked by cause
   sent: Series[]; read: Series[]; // bytes by process and kind
   moved: Series[]; busy: Series[]; // bytes, and ns with requests, of disks and interfaces
+  use: Gauge[]; held: Gauge[];     // of accelerators: hundredths of a percent, and bytes of memory
 }
 
 export interface Doc {

@@ -45,6 +45,12 @@ export function cut(text: string, n: number): string {
   return points.length <= n ? text : points.slice(0, n - 1).join("") + "\u2026";
 }
 
+/** As cut(), but a number in brackets at the end stays: it tells one from others of the name. */
+export function cutName(text: string, n: number): string {
+  const [, front, number] = /^(.*)(\[\d+\])$/s.exec(text) ?? ["", text, ""];
+  return cut(front, Math.max(4, n - number.length)) + number;
+}
+
 /** Text for SVG, which has no <bdi>: isolates keep its direction to itself. */
 export function isolated(text: string, n: number): string {
   return "\u2068" + cut(text, n) + "\u2069";

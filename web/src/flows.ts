@@ -29,7 +29,7 @@ export class FlowsView implements ViewPart {
       columns: [
         { title: "From", value: (l) => label(l.from), cell: (l) => name(label(l.from)) },
         { title: "To", value: (l) => label(l.to), cell: (l) => name(label(l.to)) },
-        { title: "Kind", value: (l) => l.kind, cell: (l) => h("span", { class: "tag " + kindClass(model, l.kind) }, l.kind) },
+        { title: "Kind", value: (l) => l.kind, cell: (l) => h("span", { class: "tag " + kindClass(l.kind) }, l.kind) },
         { title: "Bytes", numeric: true, value: (l) => this.amount(l), cell: (l) => bytes(this.amount(l)) },
         { title: "Rate", numeric: true, value: (l) => this.amount(l), cell: (l) => (l.bytes !== undefined && this.windowNs() ? rate((this.amount(l) ?? 0) / (this.windowNs() / 1e9)) : "\u2013") },
         { title: "Messages", numeric: true, value: (l) => l.messages, cell: (l) => count(l.messages) },
@@ -77,7 +77,7 @@ export class FlowsView implements ViewPart {
     if (!links.length) { this.bands.append(h("p", {}, "No flows were recorded.")); this.matrix.replaceChildren(); return; }
     const kinds = [...new Set(links.map((l) => l.kind))].sort();
     this.bands.append(
-      h("p", { class: "legend-line" }, ...kinds.map((k) => h("span", { class: "kind " + kindClass(this.model, k) }, h("i", { class: "line" }), k.replace(/_/g, " "))),
+      h("p", { class: "legend-line" }, ...kinds.map((k) => h("span", { class: "kind " + kindClass(k) }, h("i", { class: "line" }), k.replace(/_/g, " "))),
         h("span", { class: "note" }, `From who asks (left) to who serves (right); the full part of a band goes to the right, the pale part comes back. The largest ${BANDS} at most; equal programs are one when they are many.`)),
       row >= 0 ? h("p", {}, "Selected: ", name(this.model.actorLabel(row)), " ", h("button", { type: "button", click: () => update({ selected: "" }) }, "Show all")) : "",
       h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Flows as bands" }, sankeyPicture(this.model, { links, amount, most: BANDS, selected: row }) as unknown as HTMLElement));

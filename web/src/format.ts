@@ -23,6 +23,7 @@ export function count(v: number | null | undefined): string {
 
 export function time(ns: number | null | undefined): string {
   if (ns === null || ns === undefined) return UNKNOWN;
+  if (ns === 0) return "0 s";
   if (ns < 1e3) return `${Math.round(ns)} ns`;
   if (ns < 1e6) return `${(ns / 1e3).toFixed(ns < 1e4 ? 1 : 0)} \u00b5s`;
   if (ns < 1e9) return `${(ns / 1e6).toFixed(ns < 1e7 ? 1 : 0)} ms`;
@@ -51,7 +52,7 @@ export function withUnit(v: unknown, unit: string | undefined): string {
     case "mW": return `${(v / 1000).toFixed(1)} W`;
     case "\u00b0C": return `${Math.round(v)} \u00b0C`;
     case "count": case "pages": return count(v) + (unit === "pages" ? " pages" : "");
-    default: return Number.isInteger(v) ? String(v) : String(Math.round(v * 1000) / 1000);
+    default: return Number.isInteger(v) && v < 1e6 ? String(v) : Math.abs(v) >= 100 ? count(v) : String(Math.round(v * 1000) / 1000);
   }
 }
 

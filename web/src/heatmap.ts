@@ -26,9 +26,10 @@ export function heatmap(m: Heat): HTMLElement {
   const top = w < 40 || tall > 5 ? tall * 5 + 16 : 22;
   let most = m.max ?? 0;
   if (!m.max) m.rows.forEach((_, r) => m.columns.forEach((__, c) => { most = Math.max(most, m.value(r, c) ?? 0); }));
-  const W = LABEL + m.columns.length * w + 30, H = top + m.rows.length * hgt + 6;
+  const W = LABEL + m.columns.length * w + (top > 22 ? tall * 4 + 12 : 30), H = top + m.rows.length * hgt + 6;
   const svg = s("svg", { class: "picture heat", viewBox: `0 0 ${W} ${H}`, width: W, height: H, role: "img", "aria-label": `${m.caption}; the table below has the same content` },
     s("defs", {}, s("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, s("path", { d: "M0 0v6", class: "hatch" }))));
+  svg.append(s("text", { x: LABEL - 8, y: top - 6, class: "axis", "text-anchor": "end" }, `${m.rowTitle} \u2193 ${m.columnTitle} \u2192`));
   m.columns.forEach((c, i) => {
     const x = LABEL + i * w + w / 2;
     const turned = top > 22;

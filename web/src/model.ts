@@ -1,6 +1,6 @@
 // The document as nested boxes: host, NUMA node, container, process, thread; and what belongs to each.
 
-import type { Actor, Chain, Doc, Finding, Link, Thread } from "./data";
+import type { Actor, Chain, Doc, Entity, Finding, Link, Thread } from "./data";
 
 export type BoxKind =
   "root" | "host" | "numa" | "container" | "process" | "thread" | "device" | "outside" | "storage" | "ends";
@@ -13,6 +13,9 @@ export interface Box {
   extra?: Actor;  // a device that nobody uses
   hot: number;    // severity of the worst finding inside: 0 none to 4 critical
 }
+
+/** A thread that others wait for; `waiters` at least so many threads, `states` what it did and for how much of `ns`. */
+export interface Waited { id: string; thread?: number; ns: number; waiters: number; roles: string[]; states: [string, number][] }
 
 export class Model {
   readonly root: Box = newBox("root", "root", "", null);
@@ -39,12 +42,12 @@ export class Model {
     this.buildHosts();
     this.buildActors();
     this.buildUnused();
-    this.sort(this.root);
     for (const f of this.findings)
       for (const id of new Set([...(f.root ? [f.root] : []), ...f.subjects])) {
         push(this.findingsOf, id, f);
         for (let b = this.boxes.get(id) ?? null; b; b = b.parent) b.hot = Math.max(b.hot, severityRank(f.severity));
       }
+    this.sort(this.root);
   }
 
   actorOf(box: Box): Actor | undefined {
@@ -60,12 +63,43 @@ export class Model {
     const a = this.doc.actors[row];
     if (a.stands_for) return `${a.stands_for.toLocaleString("en")} more ${a.program || plural2(a.kind)}`;
     const label = a.label ?? a.id;
-    return a.role === "worker rank" && a.rank !== undefined ? `${label} rank ${a.rank}` : label;
+    if (a.role === "worker rank" && a.rank !== undefined) return `${label} rank ${a.rank}`;
+    const parent = a.role === "data loader" && a.parent !== undefined ? this.doc.actors[a.parent] : undefined;
+    return parent?.role === "worker rank" && parent.rank !== undefined ? `${label} loader of rank ${parent.rank}` : label;
+  }
+
+  /** Whom others wait for, most first: each once, with what it did meanwhile. */
+  waitedFor(): Waited[] {
+    const by = new Map<string, Waited>();
+    for (const r of this.doc.roots.filter((x) => !x.idle)) {
+      const old = by.get(r.id);
+      if (!old) by.set(r.id, { id: r.id, thread: r.thread, ns: r.waited_ns, waiters: r.waiters, roles: r.roles, states: [[r.state, r.waited_ns]] });
+      else {
+        old.ns += r.waited_ns;
+        old.waiters = Math.max(old.waiters, r.waiters);
+        old.states.push([r.state, r.waited_ns]);
+      }
+    }
+    return [...by.values()].sort((a, b) => b.ns - a.ns);
+  }
+
+  /** Role of a thread's process where the thread is its first one, else the process. */
+  partOf(row: number): string {
+    const t = this.doc.threads[row], whole = this.actorLabel(t.process), a = this.doc.actors[t.process];
+    return t.tid !== a.pid ? whole : whole.slice((a.label ?? a.id).length).trim() || a.role || "main thread";
+  }
+
+  /** A thread with what it is part of. */
+  threadIn(row: number): string {
+    const t = this.doc.threads[row];
+    const a = this.doc.actors[t.process];
+    return t.tid === a.pid && this.threadLabel(row) === a.label ? this.actorLabel(t.process) : `${this.threadLabel(row)} of ${this.actorLabel(t.process)}`;
   }
 
   /** What an id stands for, for people. */
   labelOf(id: string): string {
     const box = this.boxes.get(id);
+    if (box && box.thread >= 0) return this.threadIn(box.thread);
     return box && box.actor >= 0 ? this.actorLabel(box.actor) : box?.label ?? id;
   }
 
@@ -122,8 +156,14 @@ export class Model {
   }
 
   private buildHosts(): void {
-    for (const entity of this.doc.hosts) this.host(entity.ns).label = String(entity.fields.hostname ?? entity.ns);
+    for (const entity of this.doc.hosts) this.boxes.set(entity.id, this.nameHost(entity));
     for (const entity of this.doc.numa) this.numa(entity.ns, Number(entity.fields.numa_id));
+  }
+
+  private nameHost(entity: Entity): Box {
+    const box = this.host(entity.ns);
+    box.label = String(entity.fields.hostname ?? entity.ns);
+    return box;
   }
 
   private parentOf(a: Actor): Box {
@@ -171,10 +211,36 @@ export class Model {
   }
 
   private sort(box: Box): void {
+    for (const child of box.children) {
+      this.sort(child);
+      if (child.kind === "container") child.weight = this.importance(child);
+    }
     box.children.sort((a, b) => ORDER[a.kind] - ORDER[b.kind] || (a.kind === "numa" || a.kind === "host"
-      ? a.id.localeCompare(b.id, "en", { numeric: true }) : b.weight - a.weight));
-    for (const child of box.children) this.sort(child);
+      ? Number(isUnknownNode(a)) - Number(isUnknownNode(b)) || a.id.localeCompare(b.id, "en", { numeric: true }) : b.weight - a.weight));
+    this.mix(box);
   }
+
+  private importance(box: Box): number {
+    const a = this.actorOf(box);
+    const own = a && !a.stands_for ? a.bytes_in + a.bytes_out + (a.cpu_ns ?? 0) / 1e3 : 0;
+    return box.children.reduce((sum, c) => sum + (c.thread < 0 ? this.importance(c) : 0), own + (box.hot >= 3 && a ? 1e13 * box.hot : 0));
+  }
+
+  /* Where ranks are more than are shown, what matters most of the others comes before the later ranks. */
+  private mix(box: Box): void {
+    const all = box.children.filter((c) => c.kind === "process");
+    if (all.length <= FEW || !all.slice(FEW / 2).some((c) => c.weight > 1e13)) return;
+    const first = all.slice(0, FEW / 2), rest = all.slice(FEW / 2).map((c) => ({ c, n: this.importance(c) })).sort((x, y) => y.n - x.n);
+    const chosen = new Set([...first, ...rest.slice(0, FEW / 2).map((x) => x.c)]);
+    box.children = [...box.children.filter((c) => c.kind !== "process"), ...chosen, ...all.filter((c) => !chosen.has(c))];
+  }
+}
+
+/** Children of one kind that are shown before more are asked for. */
+export const FEW = 18;
+
+function isUnknownNode(box: Box): boolean {
+  return box.id.startsWith("no-node@");
 }
 
 const ORDER: Record<BoxKind, number> = {

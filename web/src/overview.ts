@@ -6,6 +6,7 @@ import { bytes, percent, plural, rate, time, UNKNOWN, when, withUnit } from "./f
 import type { ViewPart } from "./main";
 import type { Model } from "./model";
 import { linkTo, View } from "./state";
+import { statesText } from "./threads";
 
 /** Where the evidence about an entity is seen best. */
 function evidenceView(f: Finding, kind: string | undefined): View {
@@ -13,7 +14,7 @@ function evidenceView(f: Finding, kind: string | undefined): View {
   return f.layer === "memory" || f.layer === "interconnect" ? "placement" : "topology";
 }
 
-const FINDINGS_SHOWN = 12, FINDINGS_OPEN = 3, VALUES_SHOWN = 6;
+const FINDINGS_SHOWN = 12, FINDINGS_OPEN = 3, VALUES_SHOWN = 8, ALSO_SHOWN = 4;
 
 const LEFT_OUT: Record<string, string> = {
   threads: "the others are threads of the kernel, or did least", links: "the others are the smallest", findings: "the others lost less time",
@@ -36,7 +37,9 @@ export class OverviewView implements ViewPart {
   }
 
   private glance(): HTMLElement {
-    return h("div", { class: "cards" }, this.worstPlaced(), this.mostWaitedFor(), this.biggestFlow(), this.busiest());
+    return h("div", {}, h("div", { class: "cards" }, this.worstPlaced(), this.mostWaitedFor(), this.biggestFlow(), this.busiest()),
+      !this.model.windowNs && h("p", { class: "note" }, "This graph was imported: times, waits and what happened when are not in it. On the host, this measures them: ",
+        h("code", {}, "witty-profiler record -d 10s -o host.wpdb")));
   }
 
   private worstPlaced(): HTMLElement {
@@ -65,11 +68,11 @@ export class OverviewView implements ViewPart {
 
   private mostWaitedFor(): HTMLElement {
     const title = "Thread that others wait for most";
-    const r = this.model.doc.roots.find((x) => !x.idle);
+    const [r] = this.model.waitedFor();
     if (!r) return this.card(title, "Not known", "No waits that a thread ended were recorded.");
     const t = r.thread === undefined ? undefined : this.model.doc.threads[r.thread];
     return this.card(title, name(t ? this.model.threadLabel(r.thread as number) : r.id),
-      `${plural(r.waiters, "thread")} waited ${time(r.waited_ns)} in total for it, which was ${r.state} meanwhile` +
+      `${plural(r.waiters, "thread")} waited ${time(r.ns)} in total for it, which was meanwhile ${statesText(r)}` +
       (t ? `; of ${this.model.actorLabel(t.process)}` : ""), "threads", r.id);
   }
 
@@ -123,14 +126,26 @@ export class OverviewView implements ViewPart {
       h("summary", {}, h("span", { class: "severity" }, f.severity), " ", h("strong", {}, f.title), " ",
         h("span", { class: "aside" }, [share, `${f.layer}`, `${f.confidence_pct} % sure`].filter(Boolean).join(" \u00b7 "))),
       h("p", {}, f.why),
-      f.values.length > 0 && h("p", { class: "values" }, ...f.values.slice(0, VALUES_SHOWN).map((v) => h("span", {}, `${v.name} ${withUnit(v.value, v.unit)}` +
-        (v.limit === undefined ? "" : ` (limit ${withUnit(v.limit, v.unit)})`)))),
+      this.values(f),
+      f.also.length > 0 && h("ul", { class: "also" }, ...f.also.slice(0, ALSO_SHOWN).map((x) => h("li", {}, h("strong", {}, x.title), x.why ? `: ${x.why}` : "")),
+        f.also.length > ALSO_SHOWN && h("li", {}, `and ${f.also.length - ALSO_SHOWN} more of the same cause`)),
+      f.advice.length > 0 && h("h4", {}, "What can be done"),
       f.advice.length > 0 && h("ul", { class: "advice" }, ...f.advice.map((a) => h("li", {}, a))),
       f.commands.length > 0 && h("pre", { tabindex: 0 }, f.commands.join("\n")),
-      f.expectation && h("p", { class: "note" }, f.expectation),
+      f.expectation && h("p", { class: "note" }, `What that can gain: ${f.expectation}`),
       h("p", { class: "chips" }, f.root ? h("span", {}, "cause: ", link(f.root), " ") : "",
         subjects.length > 0 && f.root ? "concerns: " : "", ...subjects.slice(0, 12).map(link), subjects.length > 12 && ` and ${subjects.length - 12} more`),
       f.lost_basis && h("p", { class: "note" }, `Time lost: ${f.lost_basis}`));
+  }
+
+  /* By whose they are. */
+  private values(f: Finding): HTMLElement | null {
+    const by = new Map<string, string[]>();
+    for (const v of f.values.slice(0, VALUES_SHOWN)) {
+      const text = `${v.name} ${withUnit(v.value, v.unit)}` + (v.limit === undefined ? "" : ` (limit ${withUnit(v.limit, v.unit)})`);
+      by.set(v.of ?? "", [...(by.get(v.of ?? "") ?? []), text]);
+    }
+    return by.size ? h("ul", { class: "values" }, ...[...by].map(([id, texts]) => h("li", {}, id && h("span", {}, name(this.model.labelOf(id)), ": "), texts.join("; ")))) : null;
   }
 
   private hostFacts(e: Entity): [string, string][] {

@@ -8,6 +8,7 @@ import type { ViewPart } from "./main";
 import { inRanges, type Model } from "./model";
 import { state, update } from "./state";
 import { Table } from "./table";
+import { gaugeIn } from "./time";
 
 const PROCESSES = 40, THREADS = 60;
 
@@ -16,12 +17,13 @@ export class PlacementView implements ViewPart {
   private readonly body = h("div");
 
   constructor(private readonly model: Model) {
-    this.element = h("div", { class: "placement" }, h("h2", {}, "Placement"), this.body);
+    this.element = h("div", { class: "placement" }, h("h2", {}, "Placement"),
+      h("p", { class: "note" }, "Where processes ran and have their memory is known for the whole window only; the use of devices is that of a chosen part of it too."), this.body);
     this.draw();
   }
 
   refresh(changed: Set<string>): void {
-    if (changed.has("selected")) this.draw();
+    if (changed.has("selected") || changed.has("brush")) this.draw();
   }
 
   private draw(): void {
@@ -46,6 +48,11 @@ export class PlacementView implements ViewPart {
       return away === undefined ? "not known" : away ? "away" : "at home";
     };
     const shares = (a: Actor | undefined, what: "cpu" | "memory"): string => a?.place?.[what].slice(0, 3).map(([n, s]) => `${n}: ${percent(s)}`).join("  ") || "\u2013";
+    const use = (d: Actor): number | undefined => {
+      const mean = gaugeIn(model.doc.time?.use, d.id, state.brush);
+      return mean === undefined ? (d.fields?.utilization_pct as number | undefined) : mean / 100;
+    };
+    const held = (d: Actor): number | undefined => gaugeIn(model.doc.time?.held, d.id, state.brush) ?? (d.fields?.memory_used_bytes as number | undefined);
     const away = rows.filter((r) => home(r) === "away").length;
     const table = new Table<(typeof rows)[0]>({
       caption: "Devices, their node, and where their users run", rows, key: (r) => (r.user >= 0 ? actors[r.user].id : r.d.id), selected: state.selected, sortBy: 0, ascending: true,
@@ -58,8 +65,8 @@ export class PlacementView implements ViewPart {
         { title: "CPU by node", value: (r) => shares(actors[r.user], "cpu") },
         { title: "Memory by node", value: (r) => shares(actors[r.user], "memory") },
         { title: "CPUs allowed", value: (r) => actors[r.user]?.place?.allowed ?? "" },
-        { title: "Use", numeric: true, value: (r) => r.d.fields?.utilization_pct as number | undefined, cell: (r) => withUnit(r.d.fields?.utilization_pct, "%") },
-        { title: "Memory used", numeric: true, value: (r) => r.d.fields?.memory_used_bytes as number | undefined, cell: (r) => bytes(r.d.fields?.memory_used_bytes as number | undefined) },
+        { title: "Use", numeric: true, help: "On average of the window, or of the chosen part of it", value: (r) => use(r.d), cell: (r) => withUnit(use(r.d), "%") },
+        { title: "Memory used", numeric: true, value: (r) => held(r.d), cell: (r) => bytes(held(r.d)) },
       ],
     });
     return h("section", { class: "card" }, h("h3", {}, "Devices and NUMA nodes"),

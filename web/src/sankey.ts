@@ -23,6 +23,13 @@ export interface SankeyOptions {
 
 const ALIKE = 3; // so many of one program are drawn one by one
 
+/* The role that all of them have. */
+function roleOf(model: Model, rows: Set<number>): string {
+  const roles = new Set([...rows].map((r) => model.doc.actors[r].role ?? ""));
+  const [role] = roles;
+  return roles.size === 1 && role ? ` (${role})` : "";
+}
+
 /* Ranks and the selected one keep their own bands. */
 function endsOf(model: Model, o: SankeyOptions): (row: number) => End {
   const key = (row: number): string => {
@@ -43,7 +50,7 @@ function endsOf(model: Model, o: SankeyOptions): (row: number) => End {
     let end = ends.get(k);
     if (!end) {
       const n = several ? [...list].reduce((sum, r) => sum + (model.doc.actors[r].stands_for ?? 1), 0) : 1;
-      ends.set(k, end = { key: k, row, count: n, label: several ? `${n} \u00d7 ${model.doc.actors[row].program}` : model.actorLabel(row) });
+      ends.set(k, end = { key: k, row, count: n, label: several ? `${n} \u00d7 ${model.doc.actors[row].program}${roleOf(model, list)}` : model.actorLabel(row) });
     }
     return end;
   };
@@ -143,13 +150,13 @@ export function sankeyPicture(model: Model, o: SankeyOptions): SVGSVGElement {
   };
   const made = sankey<End, Edge>().nodeWidth(14).nodePadding(16).nodeAlign(sankeyJustify).extent([[190, 10], [W - 190, H - 10]])(graph);
   const svg = s("svg", { class: "picture sankey", viewBox: `0 0 ${W} ${H}`, role: "group", "aria-label": "Flows as bands; the table below has the same content" });
-  const lines = s("g", { class: "bands" }), nodes = s("g");
+  const lines = s("g", { class: "bands" }), amounts = s("g", { "aria-hidden": "true" }), nodes = s("g");
   const path = sankeyLinkHorizontal<End, Edge>();
   for (const l of made.links) {
     const { band } = l, width = Math.max(1.5, l.width ?? 1), total = band.there + band.back || 1;
     const label = `${band.a.label} \u2192 ${band.b.label}: ${band.known ? bytes(band.there) : "amount not known"}` +
       `${band.back ? `, back ${bytes(band.back)}` : ""}; ${band.kind}`;
-    const g = s("g", { class: `band ${kindClass(model, band.kind)}${band.known ? "" : " unknown"}`, "data-a": band.a.row, "data-b": band.b.row }, s("title", {}, label));
+    const g = s("g", { class: `band ${kindClass(band.kind)}${band.known ? "" : " unknown"}`, "data-a": band.a.row, "data-b": band.b.row }, s("title", {}, label));
     const put = (share: number, offset: number, cls: string): void => {
       if (share <= 0) return;
       const y0 = l.y0, y1 = l.y1;
@@ -164,7 +171,7 @@ export function sankeyPicture(model: Model, o: SankeyOptions): SVGSVGElement {
     put(1 - there, width * there / 2, "back");
     if (width > 15 && band.known) {
       const text = band.there >= band.back ? `${bytes(band.there)} \u2192` : `\u2190 ${bytes(band.back)}`;
-      g.append(s("text", { x: ((l.source as { x1?: number }).x1 ?? 0) + 8, y: (l.y0 ?? 0) + (width > 40 ? 15 - width / 2 : 4), class: "amount" }, text));
+      amounts.append(s("text", { x: ((l.source as { x1?: number }).x1 ?? 0) + 8, y: (l.y0 ?? 0) + (width > 40 ? 15 - width / 2 : 4), class: "amount" }, text));
     }
     lines.append(g);
   }
@@ -177,7 +184,7 @@ export function sankeyPicture(model: Model, o: SankeyOptions): SVGSVGElement {
     pressable(g, model.doc.actors[n.row].kind, () => update({ selected: box.id === state.selected ? "" : box.id }));
     nodes.append(g);
   }
-  svg.append(lines, nodes);
+  svg.append(lines, amounts, nodes);
   mark(svg, model);
   return svg;
 }

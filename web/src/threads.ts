@@ -5,7 +5,7 @@ import type { Profile, Thread } from "./data";
 import { clear, h, name } from "./dom";
 import { bytes, count, percent, time } from "./format";
 import type { ViewPart } from "./main";
-import { IDLE, Model } from "./model";
+import { IDLE, Model, type Waited } from "./model";
 import { state, update } from "./state";
 import { Table } from "./table";
 import { sparkline, threadIn } from "./time";
@@ -41,6 +41,11 @@ function mainCause(t: Thread): string {
   return causes.length ? causes[0][0] : Object.keys(t.causes ?? {}).length ? "idle" : "";
 }
 
+/** What a thread did while others waited for it. */
+export function statesText(w: Waited): string {
+  return w.states.map(([state, ns]) => (w.states.length > 1 ? `${state} (${time(ns)})` : state)).join("; ");
+}
+
 export class ThreadsView implements ViewPart {
   readonly element: HTMLElement;
   private readonly detail = h("section", { class: "card detail", "aria-live": "polite", "aria-label": "Selected thread" });
@@ -59,10 +64,10 @@ export class ThreadsView implements ViewPart {
       empty: doc.threads.length ? "No thread matches." : "No threads were recorded.",
       columns: [
         { title: "Thread", value: (r) => model.threadLabel(r), cell: (r) => name(model.threadLabel(r)) },
-        { title: "Process", value: (r) => model.actorLabel(t(r).process), cell: (r) => name(model.actorLabel(t(r).process)) },
+        { title: "Process", value: (r) => model.actorLabel(t(r).process), cell: (r) => name(model.partOf(r)) },
         { title: "Score", numeric: true, help: "Points of 6: CPU, run queue, switches, placement, cache, waited for", value: (r) => this.score(r), cell: (r) => this.scoreText(r) },
         { title: "Running", numeric: true, help: "Time on a CPU, and its share", value: (r) => t(r).run_ns, cell: (r) => (t(r).run_ns === undefined ? "\u2013" : `${time(t(r).run_ns)} (${percent(model.share(t(r), t(r).run_ns))})`) },
-        { title: "Others waited for it", numeric: true, help: "Time that other threads were blocked until this one woke them; idle waits left out", value: (r) => t(r).waited_for_ns, cell: (r) => time(t(r).waited_for_ns) },
+        { title: "Woke others after", numeric: true, help: "Time that other threads were blocked until this one woke them, whoever held it up itself; idle waits left out", value: (r) => t(r).waited_for_ns, cell: (r) => time(t(r).waited_for_ns) },
         { title: "Class", value: (r) => t(r).profile?.class ?? "" },
         { title: "Held up by", value: (r) => t(r).profile?.cause ?? mainCause(t(r)) },
         { title: "Time: running, runnable, blocked", wide: true, value: (r) => model.share(t(r), t(r).run_ns), cell: (r) => timeBar(model, r) },
@@ -106,14 +111,15 @@ export class ThreadsView implements ViewPart {
 
   /* Whom others wait for: the first question to a slow system. */
   private roots(): HTMLElement {
-    const { model } = this, all = model.doc.roots.filter((r) => !r.idle).slice(0, 6);
+    const { model } = this, all = model.waitedFor().slice(0, 6);
     if (!all.length) return h("p", { class: "note" }, "Which threads others wait for is not known: no wait that a thread ended was recorded.");
-    const most = all[0].waited_ns;
-    return h("section", { class: "card" }, h("h3", {}, "Whom others wait for most"), h("ul", { class: "roots" }, ...all.map((r) => h("li", {},
-      h("button", { type: "button", class: "link", click: () => update({ selected: r.id }) }, name(r.thread === undefined ? r.id : model.threadLabel(r.thread))),
-      h("span", { class: "bar", "aria-hidden": "true" }, h("i", { class: "cause-futex", style: `width:${(r.waited_ns / most * 100).toFixed(1)}%` })),
-      h("span", {}, h("strong", {}, time(r.waited_ns)), ` waited by ${r.waiters} ${r.waiters === 1 ? "thread" : "threads"} (`,
-        ...r.roles.flatMap((x, i) => [i ? ", " : "", name(x)]), `); meanwhile it was ${r.state}`)))));
+    const most = all[0].ns;
+    return h("section", { class: "card" }, h("h3", {}, "Whom others wait for most"),
+      h("p", { class: "note" }, "Time that threads were held up by it, at the end of their chains of waits; idle waits left out."), h("ul", { class: "roots" }, ...all.map((r) => h("li", {},
+      h("button", { type: "button", class: "link", click: () => update({ selected: r.id }) }, name(r.thread === undefined ? r.id : model.threadIn(r.thread))),
+      h("span", { class: "bar", "aria-hidden": "true" }, h("i", { class: "amount-of", style: `width:${(r.ns / most * 100).toFixed(1)}%` })),
+      h("span", {}, h("strong", {}, time(r.ns)), ` waited by ${r.waiters} ${r.waiters === 1 ? "thread" : "threads"} (`,
+        ...r.roles.flatMap((x, i) => [i ? ", " : "", name(x)]), "); meanwhile it was ", statesText(r))))));
   }
 
   private selectedThread(): number {

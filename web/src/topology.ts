@@ -6,12 +6,12 @@ import { zoom, zoomIdentity, ZoomBehavior } from "d3-zoom";
 import { clear, h, name, s } from "./dom";
 import { bytes, UNKNOWN } from "./format";
 import type { ViewPart } from "./main";
-import type { Box, Model } from "./model";
+import { FEW, type Box, type Model } from "./model";
 import { state, update } from "./state";
 import { Table } from "./table";
 import { amountIn } from "./time";
 import { Curve, curvesOf, CURVES_MAX, drawBoxes, drawCurves, idOf, kindClass } from "./topology_draw";
-import { FEW, isOpen, isShown, Layout, layout, moreId, Placed, standIn } from "./topology_layout";
+import { isOpen, isShown, Layout, layout, moreId, Placed, standIn } from "./topology_layout";
 import { side } from "./topology_side";
 
 export class TopologyView implements ViewPart {
@@ -19,6 +19,8 @@ export class TopologyView implements ViewPart {
   private readonly stage = s("g", { class: "stage" });
   private readonly svg = s("svg", { class: "picture topology", role: "group", "aria-label": "Topology: nested boxes and flows. The tables below have the same content." },
     s("defs", {}, s("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto" },
+      s("path", { d: "M0 0L8 4L0 8z", class: "arrow-head" })),
+    s("marker", { id: "arrow-wide", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 17, markerHeight: 17, markerUnits: "userSpaceOnUse", orient: "auto" },
       s("path", { d: "M0 0L8 4L0 8z", class: "arrow-head" }))), this.stage);
   private readonly sideBox = h("div", { class: "side-box" });
   private readonly note = h("p", { class: "note", role: "status" });
@@ -84,14 +86,14 @@ export class TopologyView implements ViewPart {
 
   private legend(): HTMLElement {
     const { model } = this;
-    const kinds = model.kinds.map((kind) => h("label", { class: "kind " + kindClass(model, kind) },
+    const kinds = model.kinds.map((kind) => h("label", { class: "kind " + kindClass(kind) },
       h("input", { type: "checkbox", checked: !state.kindsOff.has(kind), change: (e) => {
         const off = new Set(state.kindsOff);
         if ((e.target as HTMLInputElement).checked) off.delete(kind); else off.add(kind);
         update({ kindsOff: off });
       } }), h("i", { class: "line" }), kind.replace(/_/g, " ")));
     return h("fieldset", { class: "legend" }, h("legend", {}, "Flows by kind"), ...kinds,
-      h("span", { class: "note" }, "The wider, the more bytes (width grows with the root); dashed: amount not known; red: a process away from the node of its device; \u25b2: a warning or worse is about it; + opens a box"));
+      h("span", { class: "note" }, "The wider, the more bytes (width grows with the root); dashed: amount not known; red: a process away from the node of its device or memory; \u25b2: a warning or worse is about it; + opens a box"));
   }
 
   private zoomButtons(): HTMLElement {

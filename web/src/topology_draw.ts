@@ -1,7 +1,7 @@
 // Draws the boxes and the flows between them.
 
 import type { Link } from "./data";
-import { isolated, pressable, s } from "./dom";
+import { cutName, isolated, pressable, s } from "./dom";
 import { bytes, percent, plural, time } from "./format";
 import type { Box, Model } from "./model";
 import { Layout, moreId, Placed, standIn } from "./topology_layout";
@@ -12,6 +12,7 @@ export interface Curve {
 }
 
 export const CURVES_MAX = 150;
+const AMOUNTS = 8; // of the largest flows
 
 export function curvesOf(model: Model, l: Layout, links: Link[], amount: (x: Link) => number | undefined): Curve[] {
   const map = new Map<string, Curve>();
@@ -32,9 +33,15 @@ export function idOf(p: Placed): string {
   return p.more ? moreId(p.box) : p.box.id;
 }
 
-/** One of eight colours, the same for a kind wherever it is shown. */
-export function kindClass(model: Model, kind: string): string {
-  return "kind-" + (Math.max(0, model.kinds.indexOf(kind)) % 8);
+const COLOURS: Record<string, number> = { tcp: 0, pipe: 1, fifo: 1, rdma: 2, unix: 3, shared_memory: 4, udp: 5, device: 6, storage: 7 };
+
+/** One of eight colours, the same for a kind in every view and on every page. */
+export function kindColour(kind: string): number {
+  return COLOURS[kind] ?? [...kind].reduce((sum, c) => sum + c.charCodeAt(0), 0) % 8;
+}
+
+export function kindClass(kind: string): string {
+  return "kind-" + kindColour(kind);
 }
 
 /* Where the line from the middle of a box to a point leaves the box. */
@@ -60,12 +67,16 @@ function curvePath(a: Placed, b: Placed): Path {
   return { d: `M${n(x0)} ${n(y0)}Q${n(mx)} ${n(my)} ${n(x1)} ${n(y1)}`, at };
 }
 
-/* A place for the amount on the curve where it hides no name. */
-function freePlace(path: Path, closed: Placed[]): [number, number] {
-  const covers = (p: Placed, [x, y]: [number, number]): boolean => x > p.x - 24 && x < p.x + p.w + 24 && y > p.y - 2 && y < p.y + p.h + 12;
-  for (const t of [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9])
-    if (!closed.some((p) => covers(p, path.at(t)))) return path.at(t);
-  return path.at(0.5);
+type Point = [x: number, y: number];
+
+const AMOUNT_W = 52, AMOUNT_H = 18;
+
+/* A place for the amount on the curve where it hides no name and no other amount; undefined: there is none. */
+function freePlace(path: Path, closed: Placed[], taken: Point[]): Point | undefined {
+  const covers = (p: Placed, [x, y]: Point): boolean => x > p.x - 24 && x < p.x + p.w + 24 && y > p.y - 2 && y < p.y + p.h + 12;
+  const hides = ([ax, ay]: Point, [x, y]: Point): boolean => Math.abs(ax - x) < AMOUNT_W && Math.abs(ay - y) < AMOUNT_H;
+  const places = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9].map((t) => path.at(t));
+  return places.find((at) => !closed.some((p) => covers(p, at)) && !taken.some((o) => hides(o, at))) ?? places.find((at) => !taken.some((o) => hides(o, at)));
 }
 
 /* A process and its device at different nodes: what people look for. */
@@ -80,21 +91,36 @@ function isAway(model: Model, c: Curve): boolean {
 export function drawCurves(model: Model, l: Layout, curves: Curve[], shown: number, press: (c: Curve) => void): [SVGGElement, SVGGElement] {
   const g = s("g", { class: "curves" }), amounts = s("g", { class: "amounts", "aria-hidden": "true" });
   const known = curves.filter((c) => c.known && c.bytes > 0);
-  const most = known[0]?.bytes ?? 1, closed = l.all.filter((p) => !p.open);
+  const most = known[0]?.bytes ?? 1, closed = l.all.filter((p) => !p.open), taken: Point[] = [], paths = new Map<Curve, Path>();
   // The widest last, on top of the others.
   curves.slice(0, shown).reverse().forEach((c) => {
     const share = Math.sqrt(c.bytes / most), away = isAway(model, c);
-    const path = curvePath(c.from, c.to);
+    const path = curvePath(c.from, c.to), width = away ? 2.2 : 1.2 + 6.5 * share;
+    paths.set(c, path);
     const label = `${c.from.box.label} \u2192 ${c.to.box.label}: ${c.known ? bytes(c.bytes) : "amount not known"} by ${c.kind}` +
       (c.links.length > 1 ? `, ${plural(c.links.length, "flow")}` : "") + (away ? "; it runs on another node than this device" : "");
-    c.path = s("path", { d: path.d, class: `curve ${kindClass(model, c.kind)}${c.known ? "" : " unknown"}${away ? " away" : ""}`, "stroke-width": (away ? 2.2 : 1.2 + 6.5 * share).toFixed(2),
-      "marker-end": "url(#arrow)", click: (e) => { e.stopPropagation(); press(c); } }, s("title", {}, label));
+    c.path = s("path", { d: path.d, class: `curve ${kindClass(c.kind)}${c.known ? "" : " unknown"}${away ? " away" : ""}`, "stroke-width": width.toFixed(2),
+      "marker-end": width > 4 ? "url(#arrow-wide)" : "url(#arrow)", click: (e) => { e.stopPropagation(); press(c); } }, s("title", {}, label));
     g.append(c.path);
-    if (!known.slice(0, 6).includes(c) || c.bytes < most / 50) return;
-    const [x, y] = freePlace(path, closed);
-    amounts.append(c.amount = s("text", { x, y, class: "amount", "text-anchor": "middle" }, bytes(c.bytes)));
   });
+  // The largest has the first choice.
+  for (const c of known.slice(0, AMOUNTS)) {
+    const at = c.bytes < most / 50 ? undefined : freePlace(paths.get(c) ?? curvePath(c.from, c.to), closed, taken);
+    if (!at) continue;
+    taken.push(at);
+    amounts.append(c.amount = s("text", { x: at[0], y: at[1], class: "amount", "text-anchor": "middle" }, bytes(c.bytes)));
+  }
   return [g, amounts];
+}
+
+/* What is wrong with where a process runs, in few words. */
+function misplaced(model: Model, box: Box): string {
+  const a = box.kind === "process" ? model.doc.actors[box.actor] : undefined;
+  if (!a || a.stands_for) return "";
+  const device = model.devicesOf(box.actor).find((d) => model.isAway(box.actor, d));
+  if (device) return `${device.label ?? "device"} at node ${device.near}`;
+  const runs = a.place?.cpu[0]?.[0], has = a.place?.memory[0]?.[0];
+  return runs !== undefined && has !== undefined && runs !== has && (a.place?.remote ?? 0) > 0.5 && (a.group !== undefined || box.hot >= 3) ? `memory at node ${has}` : "";
 }
 
 /* Second line of a box: what is known of it in few words. */
@@ -105,6 +131,8 @@ function subtitle(model: Model, box: Box): string {
   if (a && a.kind !== "process") return a.bytes_in + a.bytes_out ? `in ${bytes(a.bytes_in)}, out ${bytes(a.bytes_out)}` : "";
   if (a) {
     const cpu = a.cpu_ns === undefined ? "" : `cpu ${time(a.cpu_ns)}`;
+    const wrong = misplaced(model, box);
+    if (wrong) return [a.rank === undefined ? "" : `rank ${a.rank}`, wrong].filter(Boolean).join(", ");
     return [a.role && a.role + (a.role === "worker rank" ? ` ${a.rank}` : ""), cpu].filter(Boolean).join(", ");
   }
   return inside(model, box);
@@ -130,18 +158,20 @@ function heading(model: Model, box: Box): string {
 
 function drawBox(model: Model, p: Placed, select: (p: Placed) => void, toggle: (p: Placed) => void): SVGGElement {
   const { box } = p;
-  const g = s("g", { class: `box ${box.kind}${p.open ? " open" : ""}${p.more ? " more" : ""} hot-${box.hot}`, "data-id": idOf(p), transform: `translate(${p.x} ${p.y})` },
+  // What stands for those left out is as grave as the gravest of them, not as the box around it.
+  const hot = p.more ? Math.max(0, ...box.children.slice(-p.more).map((c) => c.hot)) : box.hot;
+  const g = s("g", { class: `box ${box.kind}${p.open ? " open" : ""}${p.more ? " more" : ""} hot-${hot}`, "data-id": idOf(p), transform: `translate(${p.x} ${p.y})` },
     s("title", {}, p.more ? `${p.more} more, less important: press to show them` : `${box.kind} ${box.label}`),
     s("rect", { width: p.w, height: p.h, rx: p.open ? 8 : 5 }));
-  const taken = p.open || box.children.length || box.hot >= 3 ? 38 : 18, room = Math.floor((p.w - taken) / 7);
+  const taken = p.open || box.children.length || box.hot >= 3 ? 38 : 18, room = Math.floor((p.w - taken) / (p.open ? 8 : 7.4));
   if (p.more) {
     g.append(s("text", { x: 10, y: 20 }, `+ ${p.more} more`));
   } else if (p.open) {
     g.append(s("text", { x: 10, y: 18, class: "strong" }, isolated(heading(model, box), room)));
   } else {
     const two = p.h >= 40 ? subtitle(model, box) : "";
-    g.append(s("text", { x: 8, y: two ? 19 : p.h / 2 + 4, class: "strong" }, isolated(box.label, room)));
-    if (two) g.append(s("text", { x: 8, y: 36, class: "sub" }, isolated(two, Math.floor((p.w - 16) / 5.9))));
+    g.append(s("text", { x: 8, y: two ? 19 : p.h / 2 + 4, class: "strong" }, isolated(cutName(box.label, room), room)));
+    if (two) g.append(s("text", { x: 8, y: 36, class: misplaced(model, box) ? "sub wrong" : "sub" }, isolated(two, Math.floor((p.w - 16) / 5.9))));
   }
   if (box.hot >= 3 && !p.more && !p.open) g.append(s("path", { d: `M${p.w - 11} 4l7 12h-14z`, class: "warn" }));
   pressable(g, `${p.more ? "" : box.kind}${p.open ? ", open" : ""}`, (e) => { e.stopPropagation(); select(p); });

@@ -1,6 +1,6 @@
 // Where the boxes of the topology lie: nested, in rows, each as large as what is open in it.
 
-import type { Box, Model } from "./model";
+import { FEW, type Box, type Model } from "./model";
 
 export interface Placed {
   box: Box;
@@ -14,8 +14,6 @@ export interface Layout { all: Placed[]; top: Placed[]; w: number; h: number; of
 
 const HEADER = 26, PAD = 10;
 const MANY = 400;
-/** Children of one kind that are shown before more are asked for. */
-export const FEW = 18;
 const SIZE: Partial<Record<Box["kind"], [number, number]>> = {
   thread: [150, 30], device: [132, 44], outside: [170, 34], storage: [170, 34], numa: [200, 60], ends: [170, 44], host: [220, 60],
 };
@@ -31,12 +29,11 @@ export function isOpen(model: Model, box: Box, toggled: Set<string>): boolean {
   return box.children.length > 0 && opensByItself(model, box) !== toggled.has(box.id);
 }
 
-/* Devices come before processes and do not take their room; a machine has all its nodes. */
+/* Each kind has room of its own, in the order of the kinds; a machine has all its nodes. */
 export function isShown(child: Box, i: number, most: number): boolean {
-  if (child.kind === "numa" || child.kind === "ends") return true;
-  if (child.kind === "device" || i < most) return i < most;
-  const devices = child.parent?.children.findIndex((c) => c.kind !== "device") ?? 0;
-  return i - devices < most;
+  if (child.kind === "numa" || child.kind === "ends" || i < most) return true;
+  const before = child.parent?.children.findIndex((c) => c.kind === child.kind) ?? 0;
+  return i - before < most;
 }
 
 export const moreId = (box: Box): string => box.id + "#more";
@@ -45,7 +42,7 @@ function place(model: Model, box: Box, toggled: Set<string>, wanted: (b: Box) =>
   const open = isOpen(model, box, toggled);
   const placed: Placed = { box, x: 0, y: 0, w: 0, h: 0, open, more: 0, children: [] };
   if (!open) {
-    [placed.w, placed.h] = SIZE[box.kind] ?? [172, 48];
+    [placed.w, placed.h] = SIZE[box.kind] ?? [184, 48];
     return placed;
   }
   const children = box.children.filter(wanted);
@@ -53,7 +50,7 @@ function place(model: Model, box: Box, toggled: Set<string>, wanted: (b: Box) =>
   const shown = children.filter((c, i) => isShown(c, i, most));
   placed.children = shown.map((c) => place(model, c, toggled, wanted));
   if (shown.length < children.length)
-    placed.children.push({ box, x: 0, y: 0, w: 172, h: 30, open: false, more: children.length - shown.length, children: [] });
+    placed.children.push({ box, x: 0, y: 0, w: 184, h: 30, open: false, more: children.length - shown.length, children: [] });
   pack(placed);
   return placed;
 }
@@ -97,7 +94,7 @@ function pack(p: Placed): void {
   }
   [p.w, p.h] = rows(p, width, gap, between);
   // A heading that is cut off tells nothing.
-  p.w = Math.max(p.w, Math.min(p.box.label.length + 20, 38) * 7 + 30);
+  p.w = Math.max(p.w, Math.min(p.box.label.length + 20, 38) * 8 + 38);
 }
 
 function absolute(p: Placed, x: number, y: number, out: Layout): void {

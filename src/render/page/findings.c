@@ -13,13 +13,15 @@ static void key_texts(struct json_writer *w, const char *key, const char *const 
 	json_write_array_end(w);
 }
 
-static void write_values(const struct finding *f, struct json_writer *w)
+static void write_values(struct page *p, const struct finding *f, struct json_writer *w)
 {
 	json_write_key(w, "values");
 	json_write_array(w);
 	vec_for(&f->values, v) {
 		json_write_object(w);
 		json_key_str(w, "name", v->name);
+		if (v->node < p->g->nodes.n)
+			json_key_str(w, "of", graph_node_id(p->g, v->node));
 		page_key_f64(w, "value", v->value);
 		json_key_str(w, "unit", unit_name(v->unit));
 		if (!isnan(v->limit))
@@ -50,13 +52,18 @@ static void write_finding(struct page *p, const struct finding *f, struct json_w
 	}
 	json_key_str(w, "title", f->title);
 	json_key_str(w, "why", f->why);
-	write_values(f, w);
+	write_values(p, f, w);
 	key_texts(w, "advice", f->advice.v, f->advice.n);
 	key_texts(w, "commands", f->commands.v, f->commands.n);
 	json_write_key(w, "also");
 	json_write_array(w);
-	vec_for(&f->also, part)
-		json_write_str(w, part->title);
+	vec_for(&f->also, part) {
+		json_write_object(w);
+		json_key_str(w, "rule", part->rule);
+		json_key_str(w, "title", part->title);
+		json_key_str(w, "why", part->why);
+		json_write_object_end(w);
+	}
 	json_write_array_end(w);
 	if (f->expectation)
 		json_key_str(w, "expectation", f->expectation);

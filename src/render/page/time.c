@@ -11,6 +11,7 @@
 #define THREADS_SHOWN   400
 #define SENDERS_SHOWN   400
 #define DEVICES_SHOWN   12
+#define GAUGES_SHOWN    64 /* accelerators */
 
 /* Sums by row and bucket. */
 struct table {
@@ -232,6 +233,21 @@ static size_t node_number(struct nodes *n, uint32_t node)
 	return n->v.n - 1;
 }
 
+/* As people call it, and its id. */
+static void begin_device(struct page *p, uint32_t node, struct json_writer *w)
+{
+	const struct node *n = p->g->nodes.v[node];
+	struct strbuf name = {0};
+
+	if (n->type == &nic_type && HAS(nic, n, name))
+		strbuf_addf(&name, "nic %s", GET(nic, n, name));
+	else if (n->type == &block_device_type && HAS(block_device, n, name))
+		strbuf_addf(&name, "disk %s", GET(block_device, n, name));
+	begin_series(name.n ? name.s : graph_node_id(p->g, node), w);
+	json_key_str(w, "id", graph_node_id(p->g, node));
+	strbuf_done(&name);
+}
+
 static void write_devices(struct page *p, enum amount_what what, struct json_writer *w)
 {
 	struct nodes nodes = {0};
@@ -250,12 +266,51 @@ static void write_devices(struct page *p, enum amount_what what, struct json_wri
 				  a->n);
 	n = largest(&t, DEVICES_SHOWN, top);
 	for (size_t i = 0; i < n; i++) {
-		begin_series(graph_node_id(p->g, nodes.v.v[top[i]]), w);
+		begin_device(p, nodes.v.v[top[i]], w);
 		json_write_key(w, "values");
 		write_row(&t, top[i], w);
 		json_write_object_end(w);
 	}
 	table_done(&t);
+	vec_done(&nodes.v);
+}
+
+/* How accelerators stood on average of each step; null where nothing was measured in it. */
+static void write_gauges(struct page *p, enum amount_what what, struct json_writer *w)
+{
+	struct nodes nodes = {0};
+	struct table sum, seen;
+
+	vec_for(&p->amounts->v, a)
+		if (a->what == what && a->node != NODE_NONE)
+			node_number(&nodes, a->node);
+	table_init(&sum, nodes.v.n, p->buckets);
+	table_init(&seen, nodes.v.n, p->buckets);
+	vec_for(&p->amounts->v, a) {
+		size_t row, bucket;
+
+		if (a->what != what || a->node == NODE_NONE ||
+		    a->interval >= p->s->time->intervals.n)
+			continue;
+		row = node_number(&nodes, a->node);
+		bucket = bucket_of(p, a->interval);
+		table_add(&sum, row, bucket, a->n);
+		table_add(&seen, row, bucket, 1);
+	}
+	for (size_t i = 0; i < nodes.v.n && i < GAUGES_SHOWN; i++) {
+		begin_device(p, nodes.v.v[i], w);
+		json_write_key(w, "values");
+		json_write_array(w);
+		for (size_t b = i * p->buckets; b < (i + 1) * p->buckets; b++)
+			if (seen.v[b])
+				json_write_u64(w, sum.v[b] / seen.v[b]);
+			else
+				json_write_null(w);
+		json_write_array_end(w);
+		json_write_object_end(w);
+	}
+	table_done(&seen);
+	table_done(&sum);
 	vec_done(&nodes.v);
 }
 
@@ -322,5 +377,7 @@ void page_write_time(struct page *p, struct json_writer *w)
 	write_list(p, "read", write_senders, AMOUNT_READ, w);
 	write_list(p, "moved", write_devices, AMOUNT_MOVED, w);
 	write_list(p, "busy", write_devices, AMOUNT_BUSY, w);
+	write_list(p, "use", write_gauges, AMOUNT_USE, w);
+	write_list(p, "held", write_gauges, AMOUNT_HELD, w);
 	json_write_object_end(w);
 }
