@@ -81,12 +81,12 @@ static void render(const struct bottlenecks_args *a, const struct opened_study *
 	struct err e;
 
 	if (strcmp(a->format, "json")) {
-		render_findings_text(&o->study, &o->findings, &a->view, !strcmp(a->format, "md"),
-				     b);
+		render_findings_text(&o->all.study, &o->all.findings, &a->view,
+				     !strcmp(a->format, "md"), b);
 		return;
 	}
 	json_writer_init_strbuf(&w, b, JSON_INDENT);
-	render_findings_json(&o->study, &o->findings, &a->view, &w);
+	render_findings_json(&o->all.study, &o->all.findings, &a->view, &w);
 	json_writer_finish(&w, &e);
 	strbuf_addc(b, '\n');
 }
@@ -101,7 +101,7 @@ static int analyse(const struct bottlenecks_args *a, const struct limits *l, str
 	if (rc < 0)
 		return rc;
 	render(a, &o, b);
-	rc = a->fails && o.findings.v.n && findings_worst(&o.findings) >= a->fail_on;
+	rc = a->fails && o.all.findings.v.n && findings_worst(&o.all.findings) >= a->fail_on;
 	study_close(&o);
 	return rc;
 }

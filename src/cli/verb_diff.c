@@ -92,8 +92,8 @@ static int compare(const struct diff_args *a, const struct limits *l, struct str
 		return rc;
 	rc = study_open_with(&now, a->view.b, l, e);
 	if (!rc) {
-		compare_init(&c, &(struct compared){&then.study, &then.findings},
-			     &(struct compared){&now.study, &now.findings});
+		compare_init(&c, &(struct compared){&then.all.study, &then.all.findings},
+			     &(struct compared){&now.all.study, &now.all.findings});
 		render(a, &c, b);
 		rc = a->fails && compare_worst(&c) >= a->fail_on;
 		compare_done(&c);

@@ -68,18 +68,20 @@ static int render(const struct report_args *a, struct opened_study *o, struct st
 		  struct err *e)
 {
 	struct findings_view v = {.limit = a->limit, .file = a->file};
-	struct selection s = {
-	    .limit = a->limit, .limits = &o->limits, .study = &o->study, .findings = &o->findings};
+	struct selection s = {.limit = a->limit,
+			      .limits = &o->limits,
+			      .study = &o->all.study,
+			      .findings = &o->all.findings};
 	struct interval_amounts amounts = {0};
 	struct json_writer w;
 	int rc = 0;
 
 	if (!strcmp(a->format, "html")) {
 		rc = graph_load_amounts(&o->graph, &amounts, a->file, e);
-		rc = rc < 0 ? rc : render_html(&o->study, &o->findings, &amounts, b, e);
+		rc = rc < 0 ? rc : render_html(&o->all.study, &o->all.findings, &amounts, b, e);
 		vec_done(&amounts.v);
 	} else if (!strcmp(a->format, "md")) {
-		render_findings_report(&o->study, &o->findings, &v, b);
+		render_findings_report(&o->all.study, &o->all.findings, &v, b);
 	} else if (!strcmp(a->format, "json")) {
 		json_writer_init_strbuf(&w, b, JSON_INDENT);
 		render_report_json(&o->graph, &s, &w);

@@ -57,6 +57,59 @@ void timeline_done(struct timeline *t)
 	memset(t, 0, sizeof(*t));
 }
 
+bool timeline_add_span(struct timeline *t, const struct wait_span *s)
+{
+	struct wait_span *to;
+
+	if (s->waiter == NODE_NONE || !s->out_ns || s->out_ns > s->wake_ns || s->wake_ns > s->in_ns)
+		return false;
+	to = vec_add(&t->spans);
+	*to = *s;
+	if (s->ender != ENDER_THREAD || s->waker == s->waiter)
+		to->waker = NODE_NONE;
+	if (s->ender == ENDER_THREAD && to->waker == NODE_NONE)
+		to->ender = ENDER_UNKNOWN;
+	return true;
+}
+
+static uint32_t count_of(uint64_t n)
+{
+	return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+static bool has_gained(const struct node *n)
+{
+	for (int i = 0; i < n->type->nfields; i++)
+		if (n->type->fields[i].merge == SUM && n->measured & (1ull << i) &&
+		    field_get(&n->type->fields[i], n->data).u64)
+			return true;
+	return false;
+}
+
+/* What was not measured is nothing here: slices are sums. */
+#define GAIN(n, field) (HAS(thread, n, field) ? GET(thread, n, field) : 0)
+
+struct thread_slice *timeline_add_slice(struct timeline *t, uint32_t interval, const struct node *n,
+					uint32_t index)
+{
+	struct thread_slice s = {
+	    .thread = index,
+	    .interval = interval,
+	    .run_ns = GAIN(n, run_ns),
+	    .runq_ns = GAIN(n, runq_ns),
+	    .blocked_ns = GAIN(n, blocked_ns),
+	    .voluntary = count_of(GAIN(n, voluntary_switches)),
+	    .involuntary = count_of(GAIN(n, involuntary_switches)),
+	    .migrations = count_of(GAIN(n, migrations)),
+	    .wakeups = count_of(GAIN(n, wakeups)),
+	};
+
+	if (!has_gained(n))
+		return NULL;
+	vec_push(&t->slices, s);
+	return &t->slices.v[t->slices.n - 1];
+}
+
 static int order_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;

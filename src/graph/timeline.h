@@ -78,6 +78,24 @@ struct timeline {
 
 void timeline_done(struct timeline *t);
 
+/**
+ * Add a wait as its source tells it; timeline_sort() follows. A waker that is not there, or no
+ * thread's, or the waiter itself, is none.
+ *
+ * @return false: it was left out, since its thread or its times cannot be
+ */
+bool timeline_add_span(struct timeline *t, const struct wait_span *s);
+
+/**
+ * Add what an interval added to a thread, if anything; timeline_sort() follows.
+ *
+ * @param n     the thread, with sums of that interval only
+ * @param index of it in the timeline's graph
+ * @return the slice, valid until the next one; NULL: nothing happened to it
+ */
+struct thread_slice *timeline_add_slice(struct timeline *t, uint32_t interval, const struct node *n,
+					uint32_t index);
+
 /** Bring spans and slices into order, and find spans_from_ns when it is 0: for who fills one. */
 void timeline_sort(struct timeline *t);
 

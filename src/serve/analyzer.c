@@ -68,12 +68,12 @@ static void write_waitfor(struct analysis *k, struct json_writer *w)
 {
 	struct waitfor_view v = {.limit = LIST_MAX};
 
-	render_waitfor_json(&k->waitfor, k->study.g, &v, w);
+	render_waitfor_json(&k->waits, k->study.g, &v, w);
 }
 
 static void write_hotspots(struct analysis *k, struct json_writer *w)
 {
-	struct hot_view v = {.limit = LIST_MAX, .waits = &k->waitfor};
+	struct hot_view v = {.limit = LIST_MAX, .waits = &k->waits};
 
 	render_hot_json(&k->hot, &v, w);
 }
@@ -221,7 +221,7 @@ static void analyse(struct analyzer *z, struct snapshot *snap)
 	bool news;
 
 	pthread_mutex_lock(&snap->lock);
-	analysis_init(k, &snap->g, &z->limits);
+	analysis_init(k, &snap->g, &snap->time, &z->limits);
 	for (size_t i = 0; i < NTEXTS; i++)
 		render(snap, k, texts[i].write, &made[i]);
 	news = compare(z, k, snap);

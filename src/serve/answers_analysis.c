@@ -74,8 +74,8 @@ static void write_diff(struct server *s, struct snapshot *from, struct snapshot 
 	pthread_mutex_lock(&first->lock);
 	if (second != first)
 		pthread_mutex_lock(&second->lock);
-	analysis_init(&k->a, &from->g, s->o->limits);
-	analysis_init(&k->b, &to->g, s->o->limits);
+	analysis_init(&k->a, &from->g, &from->time, s->o->limits);
+	analysis_init(&k->b, &to->g, &to->time, s->o->limits);
 	compare_init(&c, &(struct compared){&k->a.study, &k->a.findings},
 		     &(struct compared){&k->b.study, &k->b.findings});
 	json_writer_init_strbuf(&w, b, 0);

@@ -49,7 +49,7 @@ static void with_analysis(const struct limits *l, struct snapshot *snap, void (*
 	struct analysis *k = mem_alloc(sizeof(*k));
 
 	pthread_mutex_lock(&snap->lock);
-	analysis_init(k, &snap->g, l);
+	analysis_init(k, &snap->g, &snap->time, l);
 	write(k, b);
 	analysis_done(k);
 	pthread_mutex_unlock(&snap->lock);

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "clock.h"
-#include "log.h"
 #include "mem.h"
 
 struct collector {
@@ -82,15 +81,19 @@ static void publish(struct collector *c, uint64_t floor_ns)
 	const struct history_interval *newest = n ? history_interval(h, n - 1) : NULL;
 	struct snapshot *s;
 	uint64_t since;
+	struct err e;
 
 	if (!newest)
 		return;
 	since = newest->end_ns > c->o.window_ns ? newest->end_ns - c->o.window_ns : 0;
 	s = snapshot_new();
-	history_window(h, since > floor_ns ? since : floor_ns, &s->g);
+	history_window(h, since > floor_ns ? since : floor_ns, &s->g, &s->time);
 	live_describe(c->live, &s->g);
 	s->end_ns = newest->end_ns;
 	s->start_ns = s->g.meta.start_ns ?: newest->start_ns;
+	snapshot_derive(s);
+	if (live_waits(c->live, &s->g, &s->time, &e) < 0)
+		graph_add_status(&s->g, "sched.segments", "off", NULL, e.msg);
 	snapshot_seal(s);
 	board_put(c->board, s);
 	snapshot_unref(s);
@@ -264,7 +267,8 @@ bool collector_save(struct collector *c, const char *path, uint64_t since_ns)
 	bool free_to_go;
 
 	pthread_mutex_lock(&c->lock);
-	free_to_go = !c->save_path[0] && strlen(path) < sizeof(c->save_path);
+	/* And not before somebody was told of the last one. */
+	free_to_go = !c->save_path[0] && !c->saved && strlen(path) < sizeof(c->save_path);
 	if (free_to_go) {
 		strcpy(c->save_path, path);
 		c->save_since_ns = since_ns;

@@ -39,6 +39,55 @@ struct entry {
 	uint64_t bytes, written_ns;
 };
 
+void flight_close(struct flight *f)
+{
+	if (!f)
+		return;
+	if (f->fd >= 0)
+		close(f->fd);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+static bool has_name(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), end = strlen(suffix);
+
+	return n > 7 + end && n < NAME_BYTES && !strncmp(name, "flight-", 7) &&
+	       !strcmp(name + n - end, suffix) &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+		   n;
+}
+
+/* flight-20261130T114059.123Z-WHY.wpdb, and nothing else. */
+static bool is_ours(const char *name)
+{
+	return has_name(name, ".wpdb");
+}
+
+/* While it is written: nobody sees half of one. SQLite has its own files beside it. */
+static const char *const unfinished[] = {".wpdb.part", ".wpdb.part-wal", ".wpdb.part-shm",
+					 ".wpdb.part-journal"};
+#define NUNFINISHED (sizeof(unfinished) / sizeof(unfinished[0]))
+
+/* What a server left that was killed: there is one server for a folder, and it has not begun yet.
+ */
+static void remove_unfinished(struct flight *f)
+{
+	int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *de;
+
+	while (d && (de = readdir(d)))
+		for (size_t i = 0; i < NUNFINISHED; i++)
+			if (has_name(de->d_name, unfinished[i]))
+				unlinkat(f->fd, de->d_name, 0);
+	if (d)
+		closedir(d);
+	else if (fd >= 0)
+		close(fd);
+}
+
 int flight_open(struct flight **ret, const char *dir, struct collector *c, struct err *e)
 {
 	struct flight *f = mem_alloc(sizeof(*f));
@@ -58,31 +107,14 @@ int flight_open(struct flight **ret, const char *dir, struct collector *c, struc
 	}
 	if (!rc && !realpath(dir, f->dir))
 		rc = err_set(e, -errno, "find folder '%s'", dir);
+	if (!rc)
+		remove_unfinished(f);
 	if (rc) {
 		flight_close(f);
 		return rc;
 	}
 	*ret = f;
 	return 0;
-}
-
-void flight_close(struct flight *f)
-{
-	if (!f)
-		return;
-	if (f->fd >= 0)
-		close(f->fd);
-	pthread_mutex_destroy(&f->lock);
-	free(f);
-}
-
-/* flight-20261130T114059.123Z-WHY.wpdb, and nothing else. */
-static bool is_ours(const char *name)
-{
-	size_t n = strlen(name);
-
-	return n > 12 && n < NAME_BYTES && !strncmp(name, "flight-", 7) && !strcmp(name + n - 5, ".wpdb") &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == n;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -148,7 +180,7 @@ bool flight_now(struct flight *f, const char *why, char *ret_name, size_t size)
 			*to++ = *s;
 	*to = '\0';
 	snprintf(ret_name, size, "flight-%s-%.40s.wpdb", stamp, why);
-	snprintf(path, sizeof(path), "%s/%s", f->dir, ret_name);
+	snprintf(path, sizeof(path), "%s/%s.part", f->dir, ret_name);
 	if (!is_ours(ret_name))
 		return false;
 	pthread_mutex_lock(&f->lock);
@@ -174,14 +206,28 @@ void flight_finding(struct flight *f, const char *rule)
 		flight_now(f, rule, name, sizeof(name));
 }
 
+/* Under its own name, now that it is whole. */
+static int put_in_place(struct flight *f, const char *part, struct err *e)
+{
+	char name[NAME_BYTES];
+
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(part) - strlen(".part")), part);
+	return renameat(f->fd, part, f->fd, name) < 0 ? err_set(e, -errno, "rename '%s'", part) : 1;
+}
+
 void flight_news(struct flight *f)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX + NAME_BYTES], name[NAME_BYTES];
 	struct err e;
 	int rc = collector_saved(f->collector, path, sizeof(path), &e);
 
 	if (!rc)
 		return;
+	snprintf(name, sizeof(name), "%.95s", strrchr(path, '/') + 1);
+	if (rc > 0)
+		rc = put_in_place(f, name, &e);
+	else
+		unlinkat(f->fd, name, 0);
 	pthread_mutex_lock(&f->lock);
 	f->counts.written += rc > 0;
 	f->counts.failed += rc < 0;

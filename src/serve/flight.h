@@ -8,9 +8,10 @@
 #include "strbuf.h"
 
 /*
- * The flight recorder: the newest minutes are kept in memory, and written as a recording when somebody
- * asks, or when a finding comes up. Files are `flight-TIME-WHY.wpdb` in a folder of the server's own; of
- * these the oldest make room for new ones. Nothing else is ever deleted.
+ * The flight recorder: the newest minutes are kept in memory, and written as a recording when
+ * somebody asks, or when a finding comes up. Files are `flight-TIME-WHY.wpdb` in a folder of the
+ * server's own, there once they are whole; of these the oldest make room for new ones. But for what
+ * a killed server left half written, nothing else is ever deleted.
  */
 struct flight;
 struct collector;

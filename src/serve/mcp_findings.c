@@ -57,7 +57,7 @@ static bool wants(struct listing *l, const struct finding *f, const struct strbu
 static void add_finding(void *ctx, const struct strbuf *item)
 {
 	struct listing *l = ctx;
-	const struct finding *f = &l->f->o->findings.v.v[l->at++];
+	const struct finding *f = &l->f->o->all.findings.v.v[l->at++];
 	struct strbuf id = {0};
 
 	finding_id(l->f->g, f, &id);
@@ -76,7 +76,7 @@ static void render(struct mcp_file *f, struct strbuf *b)
 	struct err e;
 
 	json_writer_init_strbuf(&w, b, 0);
-	render_findings_json(&f->o->study, &f->o->findings, &v, &w);
+	render_findings_json(&f->o->all.study, &f->o->all.findings, &v, &w);
 	json_writer_finish(&w, &e);
 }
 
@@ -119,7 +119,7 @@ static void add_counts(struct listing *l)
 	json_writer_init_strbuf(&w, &b, 0);
 	json_write_object(&w);
 	for (int i = SEVERITY_COUNT - 1; i > SEVERITY_INFO; i--)
-		json_key_u64(&w, severity_name((enum severity)i), l->f->o->findings.counts[i]);
+		json_key_u64(&w, severity_name((enum severity)i), l->f->o->all.findings.counts[i]);
 	json_write_object_end(&w);
 	json_writer_finish(&w, &e);
 	mcp_answer_add(l->c->answer, "counts", b.s, b.n, 0);
@@ -134,7 +134,7 @@ static void add_unknown(struct listing *l)
 
 	json_writer_init_strbuf(&w, &b, 0);
 	json_write_array(&w);
-	vec_for(&l->f->o->findings.verdicts, v) {
+	vec_for(&l->f->o->all.findings.verdicts, v) {
 		if (v->verdict != VERDICT_UNKNOWN)
 			continue;
 		json_write_object(&w);
@@ -200,7 +200,7 @@ static const struct finding *find(struct mcp_file *f, const char *id)
 	const struct finding *ret = NULL;
 	struct strbuf b = {0};
 
-	vec_for(&f->o->findings.v, x) {
+	vec_for(&f->o->all.findings.v, x) {
 		finding_id(f->g, x, &b);
 		if (!ret && !strcmp(strbuf_str(&b), id))
 			ret = x;

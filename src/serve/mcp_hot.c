@@ -62,7 +62,7 @@ static void render(struct mcp_file *f, uint64_t limit, struct strbuf *b)
 	struct err e;
 
 	json_writer_init_strbuf(&w, b, 0);
-	render_hot_json(&f->o->hot, &v, &w);
+	render_hot_json(&f->o->all.hot, &v, &w);
 	json_writer_finish(&w, &e);
 }
 
@@ -84,13 +84,13 @@ int mcp_hot(struct mcp_call *c, struct err *e)
 	/* No thread takes less than this; with a process all of them are looked at. */
 	limit = part.skip + mcp_answer_left(c->answer) / 100 + 1;
 	render(f, process ? 0 : limit, &b);
-	l.hot = &f->o->hot;
+	l.hot = &f->o->all.hot;
 	strbuf_addc(&l.list, '[');
 	if (mcp_member(&b, "threads", &threads))
 		mcp_each(&threads, add_thread, &l);
 	strbuf_addc(&l.list, ']');
 	if (!process)
-		l.total = f->o->hot.threads.n;
+		l.total = f->o->all.hot.threads.n;
 	mcp_answer_pick(c->answer, &b, "demand_pct", 0);
 	mcp_answer_u64(c->answer, "total", l.total);
 	add_not_known(c, &b);
@@ -135,8 +135,8 @@ int mcp_diff(struct mcp_call *c, struct err *e)
 		return rc;
 	v.a = before->name;
 	v.b = after->name;
-	compare_init(&d, &(struct compared){&before->o->study, &before->o->findings},
-		     &(struct compared){&after->o->study, &after->o->findings});
+	compare_init(&d, &(struct compared){&before->o->all.study, &before->o->all.findings},
+		     &(struct compared){&after->o->all.study, &after->o->all.findings});
 	json_writer_init_strbuf(&w, &b, 0);
 	render_compare_json(&d, &v, &w);
 	json_writer_finish(&w, e);

@@ -170,7 +170,7 @@ static void render_view(struct mcp_file *f, const struct view *v, uint64_t budge
 		free(edges);
 		return;
 	}
-	render_topology(&f->o->topology, &all, TOPOLOGY_MD, budget, b);
+	render_topology(&f->o->all.topology, &all, TOPOLOGY_MD, budget, b);
 }
 
 /* @return 0, or -ENOENT: nothing has that address; other errors with @p e */

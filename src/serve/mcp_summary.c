@@ -150,8 +150,8 @@ int mcp_summary(struct mcp_call *c, struct err *e)
 	add_files(c);
 	add_counts(c, f->g);
 	add_reduced(c, f->g);
-	add_findings(c, &f->o->findings);
-	add_topology(c, &f->o->topology);
+	add_findings(c, &f->o->all.findings);
+	add_topology(c, &f->o->all.topology);
 	strbuf_addf(&c->answer->text, "%s: %zu entities, %zu relations%s.", f->name, f->g->nodes.n,
 		    f->g->edges.n,
 		    f->g->meta.complete || !f->g->meta.window_ns ? "" : ", incomplete");

@@ -214,6 +214,8 @@ static void close_all(struct running *r)
 	http_close(r->s.http);
 	sinks_free(r->s.sinks);
 	analyzer_stop(r->s.analyzer);
+	if (r->s.flight)
+		flight_news(r->s.flight);
 	collector_close(r->s.collector);
 	flight_close(r->s.flight);
 	events_free(r->s.events);

@@ -23,7 +23,7 @@ struct snapshot *snapshot_new(void)
 	return s;
 }
 
-void snapshot_seal(struct snapshot *s)
+void snapshot_derive(struct snapshot *s)
 {
 	derive_flows(&s->g);
 	derive_numa(&s->g);
@@ -31,10 +31,21 @@ void snapshot_seal(struct snapshot *s)
 		graph_node_id(&s->g, 0);
 		graph_out(&s->g, 0);
 	}
+}
+
+static size_t timeline_bytes(const struct timeline *t)
+{
+	return t->intervals.cap * sizeof(*t->intervals.v) + t->spans.cap * sizeof(*t->spans.v) +
+	       t->slices.cap * sizeof(*t->slices.v);
+}
+
+void snapshot_seal(struct snapshot *s)
+{
 	s->entities = s->g.nodes.n;
 	s->edges = s->g.edges.n;
 	/* The arena, and what the indexes have for each item. */
-	atomic_store(&s->bytes, s->g.arena.used_bytes + s->g.nodes.n * 48 + s->g.edges.n * 32);
+	atomic_store(&s->bytes, s->g.arena.used_bytes + s->g.nodes.n * 48 + s->g.edges.n * 32 +
+				    timeline_bytes(&s->time));
 }
 
 struct snapshot *snapshot_ref(struct snapshot *s)
@@ -51,6 +62,7 @@ void snapshot_unref(struct snapshot *s)
 		strbuf_done(&s->texts[i].plain);
 		strbuf_done(&s->texts[i].gzip);
 	}
+	timeline_done(&s->time);
 	graph_done(&s->g);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->text_lock);

@@ -7,6 +7,7 @@
 
 #include "graph.h"
 #include "strbuf.h"
+#include "timeline.h"
 
 /*
  * What was observed up to one instant, for many readers: once published a snapshot does not change. It
@@ -43,18 +44,22 @@ struct snapshot {
 	atomic_uint refs;
 	uint64_t seq;		   /**< 1, 2, … since the program started */
 	uint64_t start_ns, end_ns; /**< of the window, since 1970 */
-	atomic_size_t bytes;	   /**< of the graph and the texts */
+	atomic_size_t bytes;       /**< of the graph, the timeline and the texts */
 	size_t entities, edges;	   /**< in the graph when it was sealed; analyses may add to it */
 	struct graph g;		   /**< whoever calls what takes a `struct graph *` holds @p lock */
+	struct timeline time;      /**< of g: what happened when */
 	pthread_mutex_t lock;
 	atomic_bool analysed;	   /**< the texts of the analysis are there */
 	pthread_mutex_t text_lock; /**< of the texts, also while one is made; taken before @p lock */
 	struct rendered texts[RENDER_COUNT];
 };
 
-/** An empty one, held by the caller; fill in the graph, then snapshot_seal(). */
+/** An empty one, held by the caller; fill in the graph, then snapshot_derive(), the timeline, then
+ * snapshot_seal(). */
 struct snapshot *snapshot_new(void);
-/** The graph is complete: what follows from it and its indexes are made, and nothing is added any more. */
+/** The graph is complete: what follows from it and its indexes are made. */
+void snapshot_derive(struct snapshot *s);
+/** Nothing is added any more. */
 void snapshot_seal(struct snapshot *s);
 
 struct snapshot *snapshot_ref(struct snapshot *s);

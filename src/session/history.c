@@ -313,12 +313,13 @@ struct sums {
 	VEC(struct amounts) v; /* of flows, by index of the edge in the graph that is made */
 };
 
-/* Flows say amounts of the interval: those so far, by the numbers of @p into. */
-static void add_part(struct graph *into, const struct graph *part, struct sums *sums, const uint32_t *known)
+/* Flows say amounts of the interval: those so far, by the numbers of @p known, or of @p into. */
+static void add_part(struct graph *into, const struct graph *part, struct sums *sums,
+		     const uint32_t *known, uint32_t *ret_nodes)
 {
 	uint32_t *edges = mem_alloc((part->edges.n + 1) * sizeof(*edges));
 
-	graph_merge(into, part, NULL, edges);
+	graph_merge(into, part, ret_nodes, edges);
 	for (size_t i = 0; i < part->edges.n; i++) {
 		const struct edge *d = part->edges.v[i];
 		uint32_t at = known ? known[i] : edges[i];
@@ -344,67 +345,173 @@ static void add_part(struct graph *into, const struct graph *part, struct sums *
  * A thread that slept through several readings comes with all of them at once. What was before the window
  * is no part of it: the thread was not on a CPU then, or it had been told of.
  */
-static void trim_threads(struct graph *g, uint64_t most_ns)
-{
-	vec_for(&g->nodes, it) {
-		struct node *n = *it;
-		uint64_t excess, part;
+struct cut {
+	uint64_t observed_ns, blocked_ns, runq_ns;
+};
 
-		if (n->type != &thread_type || !HAS(thread, n, observed_ns) || GET(thread, n, observed_ns) <= most_ns)
+/* By the number of the thread: what was taken of it so far, and what was left out. */
+struct cuts {
+	VEC(struct cut) told, left_out;
+};
+
+static void cuts_done(struct cuts *c)
+{
+	vec_done(&c->told);
+	vec_done(&c->left_out);
+}
+
+/* @param passed_ns from the start of the window to the end of the interval @return what to leave
+ * out of it */
+static struct cut cut_of(struct cuts *c, uint32_t number, const struct node *n, uint64_t passed_ns)
+{
+	struct cut *told, *sum, cut = {0};
+	uint64_t rest;
+
+	if (!HAS(thread, n, observed_ns))
+		return cut;
+	while (c->told.n <= number) {
+		vec_add(&c->told);
+		vec_add(&c->left_out);
+	}
+	told = &c->told.v[number];
+	told->observed_ns += GET(thread, n, observed_ns);
+	if (told->observed_ns <= passed_ns)
+		return cut;
+	cut.observed_ns = rest = told->observed_ns - passed_ns;
+	cut.blocked_ns = GET(thread, n, blocked_ns) < rest ? GET(thread, n, blocked_ns) : rest;
+	rest -= cut.blocked_ns;
+	cut.runq_ns = GET(thread, n, runq_ns) < rest ? GET(thread, n, runq_ns) : rest;
+	told->observed_ns = passed_ns;
+	sum = &c->left_out.v[number];
+	sum->observed_ns += cut.observed_ns;
+	sum->blocked_ns += cut.blocked_ns;
+	sum->runq_ns += cut.runq_ns;
+	return cut;
+}
+
+static void leave_out(struct node *n, const struct cut *cut)
+{
+	if (cut->observed_ns)
+		SET(thread, n, observed_ns, GET(thread, n, observed_ns) - cut->observed_ns);
+	if (cut->blocked_ns)
+		SET(thread, n, blocked_ns, GET(thread, n, blocked_ns) - cut->blocked_ns);
+	if (cut->runq_ns)
+		SET(thread, n, runq_ns, GET(thread, n, runq_ns) - cut->runq_ns);
+}
+
+/* @param nodes [of the interval's graph] number of each in the window @param passed_ns as in
+ * cut_of() */
+static void add_slices(struct timeline *t, const struct history_interval *from, uint64_t passed_ns,
+		       const uint32_t *nodes, struct cuts *cuts)
+{
+	uint32_t at = (uint32_t)t->intervals.n;
+
+	vec_push(&t->intervals, ((struct time_span){from->start_ns, from->end_ns}));
+	for (size_t i = 0; i < from->part.nodes.n; i++) {
+		const struct node *n = from->part.nodes.v[i];
+		struct thread_slice *s;
+		struct cut cut;
+
+		if (n->type != &thread_type)
 			continue;
-		excess = GET(thread, n, observed_ns) - most_ns;
-		SET(thread, n, observed_ns, most_ns);
-		part = GET(thread, n, blocked_ns) < excess ? GET(thread, n, blocked_ns) : excess;
-		if (HAS(thread, n, blocked_ns))
-			SET(thread, n, blocked_ns, GET(thread, n, blocked_ns) - part);
-		excess -= part;
-		part = GET(thread, n, runq_ns) < excess ? GET(thread, n, runq_ns) : excess;
-		if (HAS(thread, n, runq_ns))
-			SET(thread, n, runq_ns, GET(thread, n, runq_ns) - part);
+		cut = cut_of(cuts, nodes[i], n, passed_ns);
+		s = timeline_add_slice(t, at, n, nodes[i]);
+		if (!s)
+			continue;
+		s->blocked_ns -= cut.blocked_ns;
+		s->runq_ns -= cut.runq_ns;
 	}
 }
 
-void history_window(struct history *h, uint64_t since_ns, struct graph *ret)
+void history_window(struct history *h, uint64_t since_ns, struct graph *ret, struct timeline *time)
 {
 	size_t first = first_since(h, since_ns);
+	struct timeline own = {0}, *t = time ?: &own;
 	struct sums sums = {0};
+	struct cuts cuts = {0};
 
 	if (first == h->kept.n)
 		return;
-	add_facts(h, h->kept.v[first]->start_ns, ret);
-	for (size_t i = first; i < h->kept.n; i++)
-		add_part(ret, &h->kept.v[i]->part, &sums, NULL);
-	ret->meta.start_ns = h->kept.v[first]->start_ns;
-	ret->meta.window_ns = h->last_ns - ret->meta.start_ns;
+	since_ns = h->kept.v[first]->start_ns;
+	add_facts(h, since_ns, ret);
+	for (size_t i = first; i < h->kept.n; i++) {
+		const struct history_interval *from = h->kept.v[i];
+		uint32_t *nodes = mem_alloc((from->part.nodes.n + 1) * sizeof(*nodes));
+
+		add_part(ret, &from->part, &sums, NULL, nodes);
+		add_slices(t, from, from->end_ns - since_ns, nodes, &cuts);
+		free(nodes);
+	}
+	for (size_t i = 0; i < cuts.left_out.n; i++)
+		leave_out(ret->nodes.v[i], &cuts.left_out.v[i]);
+	timeline_sort(t);
+	timeline_done(&own);
+	ret->meta.start_ns = since_ns;
+	ret->meta.window_ns = h->last_ns - since_ns;
 	ret->meta.intervals = h->kept.n - first;
-	trim_threads(ret, ret->meta.window_ns);
 	vec_done(&sums.v);
+	cuts_done(&cuts);
+}
+
+/* @param numbers [of the interval's graph] of each over all intervals @param nodes its index in @p
+ * part */
+static void cut_threads(const struct history_interval *from, uint64_t since_ns,
+			const uint32_t *numbers, const uint32_t *nodes, struct cuts *cuts,
+			struct graph *part)
+{
+	for (size_t i = 0; i < from->part.nodes.n; i++) {
+		const struct node *n = from->part.nodes.v[i];
+
+		if (n->type == &thread_type) {
+			struct cut cut = cut_of(cuts, numbers[i], n, from->end_ns - since_ns);
+
+			leave_out(part->nodes.v[nodes[i]], &cut);
+		}
+	}
+}
+
+/* What is numbered over all intervals. */
+struct saving {
+	struct graph all;
+	struct sums sums;
+	struct cuts cuts;
+};
+
+static int save_interval(struct history *h, size_t first, size_t i, struct saving *s,
+			 struct recording *r, struct err *e)
+{
+	const struct history_interval *from = h->kept.v[i];
+	uint32_t *edges = mem_alloc((from->part.edges.n + 1) * sizeof(*edges));
+	uint32_t *numbers = mem_alloc((from->part.nodes.n + 1) * sizeof(*numbers));
+	uint32_t *nodes = mem_alloc((from->part.nodes.n + 1) * sizeof(*nodes));
+	struct graph part;
+	int rc;
+
+	graph_merge(&s->all, &from->part, numbers, edges);
+	graph_init(&part);
+	if (i == first)
+		add_facts(h, from->start_ns, &part);
+	add_part(&part, &from->part, &s->sums, edges, nodes);
+	cut_threads(from, h->kept.v[first]->start_ns, numbers, nodes, &s->cuts, &part);
+	rc = recording_add(r, &part, from->start_ns, from->end_ns, e);
+	graph_done(&part);
+	free(edges);
+	free(numbers);
+	free(nodes);
+	return rc;
 }
 
 static int save_intervals(struct history *h, size_t first, struct recording *r, struct err *e)
 {
-	struct graph all; /* only to number the flows over all intervals */
-	struct sums sums = {0};
+	struct saving s = {0};
 	int rc = 0;
 
-	graph_init(&all);
-	for (size_t i = first; !rc && i < h->kept.n; i++) {
-		const struct history_interval *from = h->kept.v[i];
-		uint32_t *known = mem_alloc((from->part.edges.n + 1) * sizeof(*known));
-		struct graph part;
-
-		graph_merge(&all, &from->part, NULL, known);
-		graph_init(&part);
-		if (i == first)
-			add_facts(h, from->start_ns, &part);
-		add_part(&part, &from->part, &sums, known);
-		trim_threads(&part, from->end_ns - h->kept.v[first]->start_ns);
-		rc = recording_add(r, &part, from->start_ns, from->end_ns, e);
-		graph_done(&part);
-		free(known);
-	}
-	graph_done(&all);
-	vec_done(&sums.v);
+	graph_init(&s.all);
+	for (size_t i = first; !rc && i < h->kept.n; i++)
+		rc = save_interval(h, first, i, &s, r, e);
+	graph_done(&s.all);
+	vec_done(&s.sums.v);
+	cuts_done(&s.cuts);
 	return rc;
 }
 

@@ -2,6 +2,7 @@
 
 #include "err.h"
 #include "graph.h"
+#include "timeline.h"
 
 /*
  * The newest intervals of an observation one by one, and what is known of all that is there, in bounded
@@ -46,13 +47,15 @@ const struct history_interval *history_interval(const struct history *h, size_t 
 struct graph *history_totals(struct history *h);
 
 /**
- * Put into @p ret, which is initialized and empty, the graph of the newest intervals: what a recording of
- * just these would hold. Entities have all facts known of them; sums, extremes and flows are those of
- * the intervals. Its meta has start and length of the window.
+ * Put into @p ret, which is initialized and empty, the graph of the newest intervals: what a
+ * recording of just these would hold. Entities have all facts known of them; sums, extremes and
+ * flows are those of the intervals. Its meta has start and length of the window.
  *
  * @param since_ns intervals that end later than this, since 1970; at least the newest is taken
+ * @param time     zeroed: gets its intervals and what each added to the threads of @p ret, in
+ * order, as graph_load_timed() reads them of such a recording; NULL: not wanted. timeline_done()
  */
-void history_window(struct history *h, uint64_t since_ns, struct graph *ret);
+void history_window(struct history *h, uint64_t since_ns, struct graph *ret, struct timeline *time);
 
 /**
  * Write a recording of the intervals that history_window() would take, as if they had been recorded.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "segments.h"
 #include "wait_rows.h"
 
 #define TOOL "witty-profiler " WITTY_VERSION
@@ -78,6 +79,51 @@ void live_describe(struct live *l, struct graph *g)
 	collect_describe(&l->collect, g);
 }
 
+/* The waits that ended in the intervals since then; none, and why in @p e, when they cannot be
+ * read. */
+static int read_waits(struct live *l, uint64_t since_ns, struct graph *scratch,
+		      struct wait_rows *ret, struct err *e)
+{
+	size_t n = history_intervals(l->history);
+	uint64_t until_ns = n ? history_interval(l->history, n - 1)->end_ns : 0;
+	int rc = wait_rows_read(&l->collect, scratch, ret, e);
+
+	if (!rc)
+		wait_rows_cut(ret, since_ns > l->offset_ns ? since_ns - l->offset_ns : 0,
+			      until_ns > l->offset_ns ? until_ns - l->offset_ns : 0);
+	return rc;
+}
+
+int live_waits(struct live *l, struct graph *g, struct timeline *time, struct err *e)
+{
+	struct wait_rows rows = {0};
+	struct graph scratch;
+	int rc;
+
+	graph_init(&scratch);
+	rc = read_waits(l, g->meta.start_ns, &scratch, &rows, e);
+	if (!rc)
+		wait_rows_spans(&rows, g, l->offset_ns, time);
+	vec_done(&rows.v);
+	graph_done(&scratch);
+	return rc;
+}
+
+static int save_waits(struct live *l, const char *path, uint64_t since_ns, struct err *e)
+{
+	struct wait_rows rows = {0};
+	struct graph scratch;
+	int rc;
+
+	graph_init(&scratch);
+	rc = read_waits(l, since_ns, &scratch, &rows, e);
+	if (!rc && rows.v.n)
+		rc = segments_write(path, rows.v.v, rows.v.n, rows.from_ns, l->offset_ns, e);
+	vec_done(&rows.v);
+	graph_done(&scratch);
+	return rc;
+}
+
 int live_save(struct live *l, uint64_t since_ns, const char *path, bool force, const char *options,
 	      struct err *e)
 {
@@ -90,7 +136,7 @@ int live_save(struct live *l, uint64_t since_ns, const char *path, bool force, c
 	about.meta.complete = true;
 	live_describe(l, &about);
 	rc = history_save(l->history, since_ns, path, force, &about, e);
-	rc = rc ?: wait_rows_save(&l->collect, path, about.meta.start_ns, l->offset_ns, e);
+	rc = rc ?: save_waits(l, path, about.meta.start_ns, e);
 	graph_done(&about);
 	return rc;
 }

@@ -42,6 +42,15 @@ struct history *live_history(struct live *l);
 void live_describe(struct live *l, struct graph *g);
 
 /**
+ * Put the single waits of a window into its timeline, as live_save() would write them.
+ *
+ * @param g    made by history_window(), or that and what was derived from it
+ * @param time its slices, made with it
+ * @return 0 or -errno; then there are none
+ */
+int live_waits(struct live *l, struct graph *g, struct timeline *time, struct err *e);
+
+/**
  * Write a recording of the kept intervals that end after @p since_ns (since 1970), with their single waits,
  * as if they had been recorded.
  *

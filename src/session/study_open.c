@@ -27,27 +27,13 @@ int study_open_with(struct opened_study *o, const char *path, const struct limit
 		graph_done(&o->graph);
 		return rc;
 	}
-	/* Completes placement, which the others read. */
-	hot_init(&o->hot, &o->graph, &o->limits);
-	topology_init(&o->topology, &o->graph);
-	waitfor_init(&o->waits, &o->graph, &o->timeline);
-	hot_follow_waits(&o->hot, &o->waits);
-	o->study = (struct study){.g = &o->graph,
-				  .t = &o->topology,
-				  .hot = &o->hot,
-				  .w = &o->waits,
-				  .l = &o->limits,
-				  .time = &o->timeline};
-	findings_init(&o->findings, &o->study);
+	analysis_init(&o->all, &o->graph, &o->timeline, &o->limits);
 	return 0;
 }
 
 void study_close(struct opened_study *o)
 {
-	findings_done(&o->findings);
-	waitfor_done(&o->waits);
-	topology_done(&o->topology);
-	hot_done(&o->hot);
+	analysis_done(&o->all);
 	timeline_done(&o->timeline);
 	graph_done(&o->graph);
 }

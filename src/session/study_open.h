@@ -1,23 +1,14 @@
 #pragma once
 
+#include "analysis.h"
 #include "err.h"
-#include "finding.h"
-#include "hot.h"
-#include "limit.h"
-#include "study.h"
-#include "timeline.h"
-#include "waitfor.h"
 
 /** A file with its analyses, which all lie in here: it must not be moved while it is open. */
 struct opened_study {
-	struct study study; /**< what analyses and renderers get */
 	struct graph graph;
 	struct timeline timeline;
 	struct limits limits;
-	struct topology topology;
-	struct hot hot;
-	struct waitfor waits;
-	struct findings findings;
+	struct analysis all;
 };
 
 /**

@@ -2,6 +2,7 @@
 
 #include "collect.h"
 #include "err.h"
+#include "timeline.h"
 
 /** The newest waits, by time. Zeroed: none. */
 struct wait_rows {
@@ -12,9 +13,15 @@ struct wait_rows {
 /** Read them; as collect_segments(). The caller frees them with vec_done(), also after an error. */
 int wait_rows_read(struct collect *c, struct graph *scratch, struct wait_rows *ret, struct err *e);
 
+/** Leave those that ended after @p since_ns and until @p until_ns (CLOCK_MONOTONIC), and of these
+ * what was after since_ns. */
+void wait_rows_cut(struct wait_rows *rows, uint64_t since_ns, uint64_t until_ns);
+
 /**
- * Read them and put those that ended after @p since_ns into the recording at @p path, which is closed.
+ * Put them into @p t, as they would be read from a recording.
  *
+ * @param g         whose threads and objects they are found as; ids of all of it are made
  * @param offset_ns from CLOCK_MONOTONIC to the time since 1970
  */
-int wait_rows_save(struct collect *c, const char *path, uint64_t since_ns, uint64_t offset_ns, struct err *e);
+void wait_rows_spans(const struct wait_rows *rows, struct graph *g, uint64_t offset_ns,
+		     struct timeline *t);

@@ -5,6 +5,8 @@
 
 #include "db.h"
 
+#define BUSY_MS 5000
+
 static const char make_table[] =
 	"BEGIN;"
 	"CREATE TABLE IF NOT EXISTS wait_segment(out_ns INTEGER NOT NULL, wake_ns INTEGER NOT NULL,"
@@ -59,7 +61,9 @@ int segments_write(const char *path, const struct wait_row *rows, size_t n, uint
 	sqlite3 *db = NULL;
 	int rc = 0;
 
-	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK || db_run(db, make_table) ||
+	/* Somebody may be reading what is there already. */
+	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+	    sqlite3_busy_timeout(db, BUSY_MS) != SQLITE_OK || db_run(db, make_table) ||
 	    sqlite3_prepare_v2(db, insert, -1, &s, NULL) != SQLITE_OK)
 		rc = -EIO;
 	for (size_t i = 0; !rc && i < n; i++)

@@ -63,17 +63,9 @@ static int span_row(struct reading *r, sqlite3_stmt *q)
 		.object = find_object(r, (const char *)sqlite3_column_text(q, 7)),
 	};
 
-	if (s.waiter == NODE_NONE || !s.out_ns || s.out_ns > s.wake_ns || s.wake_ns > s.in_ns)
-		return 0;
-	if (s.waker == s.waiter)
-		s.waker = NODE_NONE;
-	if (s.ender != ENDER_THREAD)
-		s.waker = NODE_NONE;
-	else if (s.waker == NODE_NONE)
-		s.ender = ENDER_UNKNOWN;
 	if (r->t->spans.n >= SPANS_MAX)
 		return err_msg(r->e, -EFBIG, "read recording: more than %u waits", SPANS_MAX);
-	vec_push(&r->t->spans, s);
+	timeline_add_span(r->t, &s);
 	return 0;
 }
 

@@ -90,7 +90,7 @@ TEST(a_window_sums_its_intervals_and_knows_older_facts)
 	const struct node *n;
 
 	graph_init(&g);
-	history_window(h, T0 + SECOND, &g);
+	history_window(h, T0 + SECOND, &g, NULL);
 	assert_int_equal(g.meta.start_ns, T0 + SECOND);
 	assert_int_equal(g.meta.window_ns, 2 * SECOND);
 	n = find(&g, "process:2");
@@ -109,7 +109,7 @@ TEST(the_newest_interval_is_always_there)
 	struct graph g;
 
 	graph_init(&g);
-	history_window(h, UINT64_MAX, &g);
+	history_window(h, UINT64_MAX, &g, NULL);
 	assert_int_equal(g.meta.intervals, 1);
 	assert_int_equal(GET(flow, only_flow(&g), bytes), 50);
 	graph_done(&g);
@@ -137,7 +137,7 @@ TEST(a_flow_that_was_anothers_gains_nothing)
 	flow(&g, process(&g, 1, NULL), process(&g, 2, NULL), 7);
 	history_add(h, &g, T0 + 5 * SECOND);
 	graph_init(&g);
-	history_window(h, T0 + 3 * SECOND, &g);
+	history_window(h, T0 + 3 * SECOND, &g, NULL);
 	assert_int_equal(GET(flow, only_flow(&g), bytes), 7);
 	graph_done(&g);
 	history_free(h);
@@ -153,7 +153,7 @@ TEST(what_slept_is_there_without_amounts)
 	process(&g, 2, NULL);
 	history_add(h, &g, T0 + 4 * SECOND);
 	graph_init(&g);
-	history_window(h, UINT64_MAX, &g);
+	history_window(h, UINT64_MAX, &g, NULL);
 	n = find(&g, "thread:11");
 	assert_non_null(n);
 	assert_false(HAS(thread, n, run_ns));
@@ -179,7 +179,7 @@ TEST(sleep_before_the_window_is_no_part_of_it)
 		uint64_t blocked = seconds > 2 ? (seconds - 2) * SECOND : 0;
 
 		graph_init(&g);
-		history_window(h, T0 + (4 - seconds) * SECOND, &g);
+		history_window(h, T0 + (4 - seconds) * SECOND, &g, NULL);
 		n = g.nodes.v[graph_find(&g, "thread:12")];
 		assert_int_equal(GET(thread, n, observed_ns), seconds * SECOND);
 		assert_int_equal(GET(thread, n, run_ns), 300);
@@ -270,18 +270,110 @@ TEST(a_saved_recording_holds_what_the_window_does)
 	history_free(h);
 }
 
+/* Three intervals of two threads; the second one sleeps through two and comes with what was before,
+ * too. */
+static struct history *two_threads(void)
+{
+	struct history *h = history_new(60 * SECOND, 0);
+	struct graph g;
+
+	graph_init(&g);
+	thread(&g, 11, process(&g, 1, "worker"), 0);
+	thread(&g, 12, process(&g, 1, NULL), 0);
+	history_begin(h, &g, T0);
+	graph_done(&g);
+	for (uint64_t i = 1; i <= 3; i++) {
+		uint32_t p;
+
+		graph_init(&g);
+		p = process(&g, 1, NULL);
+		thread(&g, 11, p, i * 100);
+		SET(thread, g.nodes.v[1], voluntary_switches, i);
+		SET(thread, g.nodes.v[1], wakeups, 7);
+		thread(&g, 12, p, i == 3 ? 50 : 0);
+		if (i == 3) {
+			struct node *n = g.nodes.v[2];
+
+			SET(thread, n, runq_ns, 4);
+			SET(thread, n, blocked_ns, 30 * SECOND);
+			SET(thread, n, observed_ns, 30 * SECOND + 54);
+		}
+		history_add(h, &g, T0 + i * SECOND);
+	}
+	return h;
+}
+
+static const struct thread_slice *slices_of(const struct timeline *t, struct graph *g,
+					    const char *id, size_t n)
+{
+	size_t found;
+	const struct thread_slice *s = timeline_slices(t, graph_find(g, id), &found);
+
+	assert_int_equal(found, n);
+	return s;
+}
+
+static void check_slices(const struct timeline *t, struct graph *g)
+{
+	const struct thread_slice *s = slices_of(t, g, "thread:11", 2);
+
+	assert_int_equal(t->intervals.n, 2);
+	assert_int_equal(t->intervals.v[0].start_ns, T0 + SECOND);
+	assert_int_equal(t->intervals.v[1].end_ns, T0 + 3 * SECOND);
+	for (uint64_t i = 0; i < 2; i++) {
+		assert_int_equal(s[i].interval, i);
+		assert_int_equal(s[i].run_ns, (i + 2) * 100);
+		assert_int_equal(s[i].voluntary, i + 2);
+		assert_int_equal(s[i].wakeups, 7);
+	}
+	s = slices_of(t, g, "thread:12", 1);
+	assert_int_equal(s->interval, 1);
+	assert_int_equal(s->run_ns, 50);
+	assert_int_equal(s->runq_ns, 4);
+	assert_int_equal(s->blocked_ns, 2 * SECOND - 54);
+}
+
+TEST(a_window_has_the_series_that_its_recording_has)
+{
+	struct history *h = two_threads();
+	char path[] = "/tmp/witty-history-XXXXXX";
+	struct timeline live = {0}, read = {0};
+	struct graph about, window, g;
+	struct err e;
+
+	close(mkstemp(path));
+	graph_init(&about);
+	graph_init(&window);
+	graph_init(&g);
+	about.meta.complete = true;
+	history_window(h, T0 + SECOND, &window, &live);
+	check_slices(&live, &window);
+	assert_int_equal(history_save(h, T0 + SECOND, path, true, &about, &e), 0);
+	assert_int_equal(graph_load_timed(&g, &read, path, &e), 0);
+	check_slices(&read, &g);
+	assert_int_equal(live.slices.n, read.slices.n);
+	unlink(path);
+	timeline_done(&live);
+	timeline_done(&read);
+	graph_done(&g);
+	graph_done(&window);
+	graph_done(&about);
+	history_free(h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_window_sums_its_intervals_and_knows_older_facts),
-		cmocka_unit_test(the_newest_interval_is_always_there),
-		cmocka_unit_test(totals_go_on),
-		cmocka_unit_test(a_flow_that_was_anothers_gains_nothing),
-		cmocka_unit_test(what_slept_is_there_without_amounts),
-		cmocka_unit_test(sleep_before_the_window_is_no_part_of_it),
-		cmocka_unit_test(old_intervals_go_by_time_and_by_memory),
-		cmocka_unit_test(what_ended_is_forgotten_and_what_lives_is_kept),
-		cmocka_unit_test(a_saved_recording_holds_what_the_window_does),
+	    cmocka_unit_test(a_window_sums_its_intervals_and_knows_older_facts),
+	    cmocka_unit_test(the_newest_interval_is_always_there),
+	    cmocka_unit_test(totals_go_on),
+	    cmocka_unit_test(a_flow_that_was_anothers_gains_nothing),
+	    cmocka_unit_test(what_slept_is_there_without_amounts),
+	    cmocka_unit_test(sleep_before_the_window_is_no_part_of_it),
+	    cmocka_unit_test(old_intervals_go_by_time_and_by_memory),
+	    cmocka_unit_test(what_ended_is_forgotten_and_what_lives_is_kept),
+	    cmocka_unit_test(a_saved_recording_holds_what_the_window_does),
+	    cmocka_unit_test(a_window_has_the_series_that_its_recording_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

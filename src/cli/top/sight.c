@@ -21,7 +21,7 @@ void sight_open(struct sight *s, struct history *h, uint64_t since_ns, const str
 
 	memset(s, 0, sizeof(*s));
 	graph_init(&s->g);
-	history_window(h, since_ns, &s->g);
+	history_window(h, since_ns, &s->g, NULL);
 	hot_init(&s->hot, &s->g, l);
 	topology_init(&s->t, &s->g);
 	waitfor_init(&s->w, &s->g, NULL);
