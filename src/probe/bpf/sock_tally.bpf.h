@@ -152,24 +152,37 @@ static __always_inline void tally_close(struct sock *sk)
 	side_release(&t->received, sk_id, SOCK_RECEIVED);
 }
 
-static __noinline int side_read(struct seq_file *seq, struct sock *sk, struct sock_side *s, u64 dir)
+/* What a side stood at when it was written. */
+struct side_mark {
+	u64 bytes, msgs;
+};
+
+/* @return 0, or not where the buffer is full */
+static __noinline int side_write(struct seq_file *seq, struct sock *sk, struct sock_side *s, u64 dir,
+				 struct side_mark *ret)
 {
 	struct sock_tally_record r = {.dir = dir};
-	u64 bytes = s->bytes, msgs = s->msgs;
 
-	if (msgs == s->read_msgs) {
+	ret->bytes = s->bytes;
+	ret->msgs = s->msgs;
+	if (ret->msgs == s->read_msgs)
+		return 0;
+	side_value(&r.v, s, sk, ret->bytes, ret->msgs);
+	return bpf_seq_write(seq, &r, sizeof(r)) != 0;
+}
+
+static __always_inline void side_handed_over(struct sock_side *s, struct sock *sk, u64 dir,
+					     const struct side_mark *m)
+{
+	if (m->msgs == s->read_msgs) {
 		/* Idle: who uses it next may be another thread. */
 		if (s->owner.tid)
 			side_release(s, sock_id(sk, false), dir);
-		return 0;
+		return;
 	}
-	side_value(&r.v, s, sk, bytes, msgs);
-	if (bpf_seq_write(seq, &r, sizeof(r)))
-		return 0; /* the buffer was full: the kernel asks again */
-	s->read_bytes = bytes;
-	s->read_msgs = msgs;
+	s->read_bytes = m->bytes;
+	s->read_msgs = m->msgs;
 	s->first_ns = s->tick = 0;
-	return 0;
 }
 
 SEC("iter/bpf_sk_storage_map")
@@ -178,9 +191,18 @@ int read_tallies(struct bpf_iter__bpf_sk_storage_map *ctx)
 	struct sock *sk = ctx->sk;
 	struct sock_tally *t = ctx->value;
 
+	struct side_mark sent, received;
+
 	if (!sk || !t)
 		return 0;
-	side_read(ctx->meta->seq, sk, &t->sent, SOCK_SENT);
-	side_read(ctx->meta->seq, sk, &t->received, SOCK_RECEIVED);
+	/*
+	 * Of a full buffer the kernel drops all that this call wrote, and asks again: neither side is handed
+	 * over before both are written.
+	 */
+	if (side_write(ctx->meta->seq, sk, &t->sent, SOCK_SENT, &sent) ||
+	    side_write(ctx->meta->seq, sk, &t->received, SOCK_RECEIVED, &received))
+		return 0;
+	side_handed_over(&t->sent, sk, SOCK_SENT, &sent);
+	side_handed_over(&t->received, sk, SOCK_RECEIVED, &received);
 	return 0;
 }

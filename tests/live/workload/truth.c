@@ -79,6 +79,7 @@ const struct case_def cases[] = {
 	{.name = "self", .run = self_run},
 	{.name = "sameports", .run = same_ports_run},
 	{.name = "veth", .run = veth_run},
+	{.name = "manyconn", .run = many_run},
 	{.name = "refused", .run = refused_run},
 	{"nodata", pair_run, OVER_TCP4, nodata, nodata, false},
 };

@@ -249,6 +249,9 @@ void sendto_path_run(struct tcase *c);
 void sendto_abstract_run(struct tcase *c);
 void nobody_run(struct tcase *c);
 
+/* truth_many.c: many connections at once */
+void many_run(struct tcase *c);
+
 /* truth_proc.c: sockets and the processes that have them */
 void sockpair_run(struct tcase *c);
 void sockpair_dgram_run(struct tcase *c);
