@@ -45,7 +45,8 @@ struct cpu_slot {
 	u64 segments; /* kept on this CPU so far */
 	u64 lead;     /* of the clock over that of the run queue, as of: */
 	u64 checked;  /* by the clock of the run queue */
-	u64 pad[4];
+	u64 seen;     /* what the lead looked like then */
+	u64 pad[3];
 };
 
 struct {
@@ -165,7 +166,8 @@ static __always_inline void rival_note(struct sched_totals *t, u32 tid)
  * Reading the clock costs as much as half of all the rest. The scheduler has just read one for the
  * run queue, and notes by it when a thread is queued. How far that clock is behind is looked at once in
  * CHECK_NS. It stands still while the scheduler looks for work on other CPUs, so that a look may find it
- * further behind than it is: the lead grows by no more than clocks can drift apart.
+ * further behind than it is: the lead grows by no more than two looks agree on, and than clocks can drift
+ * apart.
  */
 #define CHECK_NS	1000000
 #define DRIFT_SHIFT	10 /* one part in so many powers of two */
@@ -178,15 +180,22 @@ static __always_inline void rival_note(struct sched_totals *t, u32 tid)
 
 static __always_inline u64 switch_now(struct cpu_slot *slot, struct task_struct *t)
 {
-	u64 at, lead, most;
+	u64 at, seen, lead, most;
 
 	if (!HAS_QUEUE_CLOCK)
 		return bpf_ktime_get_ns();
 	at = ((struct task_struct___sched *)t)->se.cfs_rq->rq->clock;
 	if (at - slot->checked > CHECK_NS) {
-		lead = bpf_ktime_get_ns() - at;
-		most = slot->lead + ((at - slot->checked) >> DRIFT_SHIFT);
-		slot->lead = slot->checked && (__s64)(lead - most) > 0 ? most : lead;
+		lead = seen = bpf_ktime_get_ns() - at;
+		if (slot->checked) {
+			most = slot->lead + ((at - slot->checked) >> DRIFT_SHIFT);
+			if ((__s64)(lead - slot->seen) > 0)
+				lead = slot->seen;
+			if ((__s64)(lead - most) > 0)
+				lead = most;
+		}
+		slot->lead = lead;
+		slot->seen = seen;
 		slot->checked = at;
 	}
 	return at + slot->lead;
@@ -429,13 +438,24 @@ static __always_inline void first_event(struct sched_state *s, struct task_struc
 		wait_read(&s->t.on, t, 0, false);
 }
 
+/*
+ * Clocks of two CPUs may differ by what their lead is wrong by. What a thread does begins where that
+ * before it ended, or its parts would sum up to more than the time that passed.
+ */
+static __always_inline u64 not_before(u64 earliest, u64 at)
+{
+	return at < earliest ? earliest : at;
+}
+
 /* The thread came to CPU @cpu at @now. */
 static __noinline int state_in(struct sched_state *s, struct cpu_slot *slot, u64 now, u32 cpu)
 {
-	u64 since;
+	u64 since, earliest;
 
 	if (!s || !slot)
 		return 0;
+	earliest = s->out_ns ?: s->t.since_ns;
+	now = not_before(earliest, now);
 	/*
 	 * A wake-up that began before the thread was switched out, on another CPU, took effect at
 	 * the switch-out. One that was not seen at all is taken to be now.
@@ -444,8 +464,11 @@ static __noinline int state_in(struct sched_state *s, struct cpu_slot *slot, u64
 	/* Woken on another CPU since switch_in() looked: it has waited for nothing yet. */
 	if (since == WOKEN)
 		since = now;
-	if (since)
+	if (since) {
+		since = not_before(earliest, since);
+		now = not_before(since, now);
 		s->t.runq_ns += elapsed(since, now);
+	}
 	if (s->out_ns)
 		wait_end(s, slot, cpu, since ?: now, now);
 	if (s->t.cpu != cpu) {
@@ -512,6 +535,7 @@ static __always_inline void switch_out(struct task_struct *t, struct cpu_slot *s
 		first_event(s, t, true);
 	if (!s->on_since && !s->unseen)
 		missed_in(s, slot, cpu_since, cpu);
+	now = not_before(s->on_since, now);
 	state_slice(s, s->on_since ?: cpu_since, now, cpu);
 	if (preempt || state == TASK_RUNNING) {
 		s->t.involuntary++;
