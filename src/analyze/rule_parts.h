@@ -71,11 +71,17 @@ enum neighbour {
 enum neighbour fact_neighbour(const struct facts *x, const struct hot_thread *th,
 			      const struct hot_rival **ret_other);
 
+/** Nice value of a thread: above 0 it has less weight than usual; 0 where it is not known. */
+int64_t fact_nice(const struct facts *x, uint32_t thread);
+
 /**
  * Whether a thread lacks CPUs as all others do that were recorded: then the host, or what the job may use of it,
- * has too few, and nobody is to blame for being late by that. @param thread NODE_NONE: no single one
+ * has too few, and nobody is to blame for being late by that.
+ *
+ * @param thread NODE_NONE: no single one
+ * @return time that the others wanted a CPU for each of time that they had one; 0: it does not
  */
-bool fact_shares_shortage(const struct facts *x, uint32_t thread);
+double fact_shared_shortage(const struct facts *x, uint32_t thread);
 
 /** Share of the window in percent; 0 when that is not known. */
 double facts_pct(const struct facts *x, double ns);

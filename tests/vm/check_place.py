@@ -106,12 +106,33 @@ def check_machine():
     check(value(found[3], "other_pages") >= 24 * 256, f"node 3: {value(found[3], 'other_pages')} pages for others")
 
 
+def check_findings(programs):
+    """Who has its memory on another node is named as a cause of remote memory, with what to do; nobody else is."""
+    found = [f for f in read("findings.json")["findings"] if f["rule"] == "remote-memory" or
+             any(a["rule"] == "remote-memory" for a in f["also"])]
+    named = {s["id"].split("#")[0] for f in found for s in f["subjects"]}
+    far = [p for p in programs if p["name"].startswith("far-")]
+    check(len(far) == 3, f"{len(far)} programs far from their memory")
+    for p in far:
+        check(named & {f"process:{p['pid']}", f"thread:{p['pid']}"}, f"{p['name']} ({p['pid']}) is not among {named}")
+    for p in programs:
+        if p["name"] == "local":
+            check(f"process:{p['pid']}" not in named, f"local ({p['pid']}) is named")
+    lines = [c for f in found for c in f["commands"]] + [a for f in found for a in f["advice"]]
+    check(any(c.startswith("numactl --cpunodebind=3 --membind=3 ") for c in lines), f"no line of numactl for node 3: {lines}")
+    check(all(f["severity"] in ("warning", "critical") for f in found), f"severity {[f['severity'] for f in found]}")
+    print("findings:", [(f["severity"], f["rule"], f["title"]) for f in found])
+
+
 def main():
+    programs = []
     for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
         truth = read(os.path.basename(path))
         if isinstance(truth, dict) and "cpu_ns" in truth and "bytes" in truth:
             check_program("exact" if truth["name"] == "exact" else "place", truth)
+            programs.append(truth)
     check_machine()
+    check_findings([p for p in programs if p["name"] != "exact"])
     for text in problems:
         print("wrong:", text)
     print(f"{len(problems)} problems")

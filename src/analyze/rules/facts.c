@@ -241,7 +241,14 @@ static double stretch(uint64_t run_ns, uint64_t runq_ns)
 	return run_ns ? (double)(run_ns + runq_ns) / (double)run_ns : 1;
 }
 
-bool fact_shares_shortage(const struct facts *x, uint32_t thread)
+int64_t fact_nice(const struct facts *x, uint32_t thread)
+{
+	const struct node *n = x->g->nodes.v[thread];
+
+	return n->type == &thread_type && HAS(thread, n, nice) ? GET(thread, n, nice) : 0;
+}
+
+double fact_shared_shortage(const struct facts *x, uint32_t thread)
 {
 	const struct hot_thread *own =
 	    x->hot && thread != NODE_NONE ? hot_of(x->hot, thread) : NULL;
@@ -249,8 +256,8 @@ bool fact_shares_shortage(const struct facts *x, uint32_t thread)
 				x->runq_ns - (own ? own->runq_ns : 0));
 
 	if (others < SHORT_LEAST)
-		return false;
-	return !own || stretch(own->run_ns, own->runq_ns) < SHORT_OWN * others;
+		return 0;
+	return !own || stretch(own->run_ns, own->runq_ns) < SHORT_OWN * others ? others : 0;
 }
 
 /* Equal but for numbers: ranks, ports, pids. */

@@ -336,6 +336,13 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 				   "look at nice values and at what runs "
 				   "beside this machine, if it is a virtual one.");
 	}
+	if (fact_nice(r->x, s->worst->node) > 0) {
+		fi->why = rule_text(r, "%s Its nice value is %" PRId64 ": others come first.", fi->why,
+				    fact_nice(r->x, s->worst->node));
+		finding_advice(fi, "Start it without nice, or set its value back.");
+		finding_command(fi, rule_text(r, "renice -n 0 -p %" PRIu64,
+					      GET(thread, r->x->g->nodes.v[s->worst->node], tid)));
+	}
 	if (o)
 		finding_command(fi, rule_text(r, "renice -n 10 -p %" PRIu64,
 					      GET(process, r->x->g->nodes.v[o->node], pid)));

@@ -80,7 +80,8 @@ static enum severity known_grade(const struct rule_run *r, enum severity grade, 
 	const struct hot_thread *th =
 	    root == NODE_NONE || !r->x->hot ? NULL : hot_of(r->x->hot, root);
 
-	if (!th || th->runq_ns <= 2 * th->run_ns || grade <= SEVERITY_NOTICE ||
+	/* Less weight than usual is why, whoever has the CPU instead. */
+	if (!th || fact_nice(r->x, root) > 0 || th->runq_ns <= 2 * th->run_ns || grade <= SEVERITY_NOTICE ||
 	    fact_neighbour(r->x, th, NULL) != NEIGHBOUR_UNKNOWN)
 		return grade;
 	return grade - 1;
@@ -167,17 +168,40 @@ static bool is_one_process(const struct facts *x, const struct wait_pattern *p)
 	return true;
 }
 
+/* Of equals at a barrier, the last one works no more than the others: it is last by chance, or by its CPU. */
+static bool works_like_equals(const struct facts *x, const struct wait_pattern *p)
+{
+	const struct hot_thread *root = p->root == NODE_NONE ? NULL : hot_of(x->hot, p->root);
+	uint64_t run = 0;
+	size_t n = 0;
+
+	if (p->kind != PATTERN_BARRIER)
+		return false;
+	vec_for(&p->threads, it) {
+		const struct hot_thread *th = *it == p->root ? NULL : hot_of(x->hot, *it);
+
+		if (!th)
+			continue;
+		run += th->run_ns;
+		n++;
+	}
+	return !root || root->run_ns * n * 2 < run * 3;
+}
+
 /*
  * What of a wait is the doing of who is waited for: not the time in which that one paces itself, and not what it lacks
- * a CPU like everybody, which another rule tells once for all.
+ * a CPU like everybody, which another rule tells once for all. Who works longer lacks one for longer, though.
  */
 static uint64_t own_ns(const struct facts *x, const struct wait_pattern *p)
 {
-	uint64_t other = p->rest_ns;
+	double all = (double)p->ns - (double)p->rest_ns, shortage = fact_shared_shortage(x, p->root), own;
 
-	if (p->kind != PATTERN_INVERSION && fact_shares_shortage(x, p->root))
-		other += p->ready_ns;
-	return other < p->ns ? p->ns - other : 0;
+	if (p->kind == PATTERN_INVERSION || shortage <= 0)
+		return all > 0 ? (uint64_t)all : 0;
+	own = all - (double)p->ready_ns;
+	if (!works_like_equals(x, p))
+		own = fmin(all, own * shortage);
+	return own > 0 ? (uint64_t)own : 0;
 }
 
 static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
@@ -346,7 +370,7 @@ static void straggler_fired(struct rule_run *r, const struct wait_straggler *s)
 	}
 	share =
 	    others && s->period_ns ? (double)wait * 100 / (double)others / (double)s->period_ns : 0;
-	if (fact_shares_shortage(r->x, s->fixed ? root : NODE_NONE))
+	if ((!s->fixed || s->extra == STATE_RUNQ) && fact_shared_shortage(r->x, s->fixed ? root : NODE_NONE) > 0)
 		share *= 1 - s->ready_pct / 100;
 	lost = share / 100 * (double)r->x->window_ns * (double)others;
 	if (rule_grade(r, share) == SEVERITY_INFO)

@@ -145,21 +145,30 @@ static __always_inline void rank_read(struct sched_totals *r, const struct task_
 
 #define CREDIT_MOST 16 /* so that another one that takes its part is seen soon */
 
-/* Whoever comes in its place, most often that of those with the same last bits of their ids. */
+/* Who comes in its place. Misra and Gries, Science of Computer Programming 1982: who does so often stays. */
 static __always_inline void rival_note(struct sched_totals *t, u32 tid)
 {
-	struct sched_rival *r = &t->rivals[tid % SCHED_RIVALS];
+	struct sched_rival *r = t->rivals, *free = NULL;
 
-	if (r->tid == tid) {
-		r->times++;
-		if (r->credit < CREDIT_MOST)
-			r->credit++;
-	} else if (r->credit) {
-		r->credit--;
-	} else {
-		r->tid = tid;
-		r->times = r->credit = 1;
+#pragma unroll
+	for (int i = 0; i < SCHED_RIVALS; i++) {
+		if (r[i].tid == tid) {
+			r[i].times++;
+			if (r[i].credit < CREDIT_MOST)
+				r[i].credit++;
+			return;
+		}
+		if (!r[i].credit)
+			free = &r[i];
 	}
+	if (free) {
+		free->tid = tid;
+		free->times = free->credit = 1;
+		return;
+	}
+#pragma unroll
+	for (int i = 0; i < SCHED_RIVALS; i++)
+		r[i].credit--;
 }
 
 /*

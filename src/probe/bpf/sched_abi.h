@@ -24,12 +24,11 @@ struct sched_rank {
 	__u16 rt_priority; /**< 1 to 99 for SCHED_FIFO and SCHED_RR, else 0 */
 };
 
-#define SCHED_RIVALS 4 /* a power of two */
+#define SCHED_RIVALS 4
 
 /**
- * One that came onto the CPU in place of a thread that could have gone on. Only few are kept, by the last bits
- * of their ids, and of each of these whoever does it most: an exact count while it is kept, and so a
- * lower bound.
+ * One that came onto the CPU in place of a thread that could have gone on. Only few are kept, those that do it
+ * most; each is counted while it is kept, so that this is a lower bound.
  */
 struct sched_rival {
 	__u32 tid;
