@@ -332,6 +332,11 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 		fi->why = rule_text(
 		    r, "%sWho ran instead is not in this recording, or had a higher priority.",
 		    fi->why);
+		if (s->worst->preempter != HOT_NONE)
+			fi->why = rule_text(r, "%s Most often %s came in its place, %" PRIu64
+					       " of %" PRIu64 " times that are known.",
+					    fi->why, rule_name(r, s->worst->preempter),
+					    s->worst->preempter_times, s->worst->preempted);
 		finding_advice(fi, "Record the whole host, without -p, to see who takes its CPUs; "
 				   "look at nice values and at what runs "
 				   "beside this machine, if it is a virtual one.");
