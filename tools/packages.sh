@@ -6,7 +6,7 @@ set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 
 readonly BUILD=(gcc libc6-dev meson ninja-build pkg-config clang llvm bpftool libbpf-dev
-    libelf-dev zlib1g-dev libhwloc-dev libsqlite3-dev libmicrohttpd-dev nodejs npm libncurses-dev)
+    libelf-dev zlib1g-dev libzstd-dev libhwloc-dev libsqlite3-dev libmicrohttpd-dev nodejs npm libncurses-dev)
 readonly TEST=(libclang-rt-14-dev libcmocka-dev libjansson-dev liburing-dev python3 procps
     iproute2 nftables redis-server redis-tools nginx-light wrk iperf3 postgresql sqlite3 shellcheck
     qemu-system-x86 busybox-static cpio kmod xz-utils zstd lz4 numactl stress-ng rt-tests linux-perf

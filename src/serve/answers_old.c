@@ -162,9 +162,9 @@ static void make_describe(void *ctx, struct snapshot *snap, struct strbuf *b)
 
 const struct strbuf *describe_text(struct snapshot *snap)
 {
-	bool gzip;
+	enum encoding plain;
 
-	return snapshot_text(snap, RENDER_DESCRIBE, make_describe, NULL, false, &gzip);
+	return snapshot_text(snap, RENDER_DESCRIBE, make_describe, NULL, ENCODING_PLAIN, &plain);
 }
 
 static void answer_compressed(struct server *s, const struct request *r, struct reply *a)

@@ -178,10 +178,13 @@ static void add_headers(struct MHD_Connection *c, struct MHD_Response *r, const 
 					"default-src 'none'; script-src 'unsafe-inline'; style-src "
 					"'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; "
 					"form-action 'none'; frame-ancestors 'none'");
-	if (a->gzip)
-		MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+	if (a->encoding != ENCODING_PLAIN)
+		MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_ENCODING,
+					encoding_name(a->encoding));
 	if (a->etag[0]) {
-		snprintf(text, sizeof(text), "\"%s%s\"", a->etag, a->gzip ? "-gzip" : "");
+		snprintf(text, sizeof(text), "\"%s%s%s\"", a->etag,
+			 a->encoding == ENCODING_PLAIN ? "" : "-",
+			 a->encoding == ENCODING_PLAIN ? "" : encoding_name(a->encoding));
 		MHD_add_response_header(r, MHD_HTTP_HEADER_ETAG, text);
 	}
 	if (a->file_name[0]) {
@@ -196,6 +199,19 @@ static void add_headers(struct MHD_Connection *c, struct MHD_Response *r, const 
 		MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Basic realm=\"witty-profiler\"");
 }
 
+/* Without "-gzip" at the end, or another encoding's name. */
+static size_t bare_length(const char *tag, size_t n)
+{
+	for (int i = ENCODING_GZIP; i < ENCODING_COUNT; i++) {
+		size_t name = strlen(encoding_name(i));
+
+		if (n > name + 1 && tag[n - name - 1] == '-' &&
+		    !memcmp(tag + n - name, encoding_name(i), name))
+			return n - name - 1;
+	}
+	return n;
+}
+
 /* `"A"`, `W/"A", "B-gzip"` or `*` against our tag, whichever encoding it was sent in. */
 static bool etag_matches(const char *sent, const char *tag)
 {
@@ -207,10 +223,8 @@ static bool etag_matches(const char *sent, const char *tag)
 		return true;
 	for (const char *at = strchr(sent, '"'); at; at = strchr(at, '"')) {
 		const char *end = strchr(++at, '"');
-		size_t len = end ? (size_t)(end - at) : 0;
+		size_t len = end ? bare_length(at, (size_t)(end - at)) : 0;
 
-		if (len > 5 && !strncmp(at + len - 5, "-gzip", 5))
-			len -= 5;
 		if (end && len == n && !memcmp(at, tag, n))
 			return true;
 		if (!end)
@@ -374,7 +388,7 @@ static bool put_off(struct http *h, struct MHD_Connection *c, struct call *k, co
 
 static enum MHD_Result answer(struct http *h, struct MHD_Connection *c, struct call *k)
 {
-	const char *accept = header(c, "Accept"), *encoding = header(c, "Accept-Encoding");
+	const char *accept = header(c, "Accept");
 	struct request r = {.route = k->route, .rest = k->rest, .right = k->right, .body = strbuf_str(&k->body),
 			    .body_n = k->body.n, .if_none_match = header(c, "If-None-Match"),
 			    .last_event_id = header(c, "Last-Event-ID"), .passed = k->waiting, .tick = k->tick};
@@ -383,19 +397,19 @@ static enum MHD_Result answer(struct http *h, struct MHD_Connection *c, struct c
 	uint64_t began = clock_mono_ns();
 
 	r.wants_html = accept && strstr(accept, "text/html");
-	r.wants_gzip = encoding && strstr(encoding, "gzip") && !strstr(encoding, "gzip;q=0");
+	r.wants = encoding_choose(header(c, "Accept-Encoding"));
 	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, add_argument, &q);
 	if (k->too_large)
 		reply_error(&a, 413, "the body is larger than %u bytes", BODY_MAX);
 	else if (!route_arguments(k->route, next_argument, &q, &r, &a))
 		k->route->answer(h->s, &r, &a);
-	if (r.wants_gzip && !a.gzip && !a.has_file && !a.borrowed) {
+	if (!a.has_file && !a.borrowed) {
 		struct strbuf packed = {0};
 
-		if (gzip_text(&a.body, &packed)) {
+		if (encoding_pack(r.wants, &a.body, &packed)) {
 			strbuf_done(&a.body);
 			a.body = packed;
-			a.gzip = true;
+			a.encoding = r.wants;
 		}
 	}
 	atomic_fetch_add(&h->busy_ns, clock_mono_ns() - began);

@@ -44,7 +44,7 @@ void reply_error(struct reply *a, unsigned status, const char *fmt, ...)
 void reply_text(struct reply *a, const struct request *r, struct snapshot *s, enum rendering what,
 		void (*make)(void *ctx, struct snapshot *s, struct strbuf *b), void *ctx)
 {
-	a->borrowed = snapshot_text(s, what, make, ctx, r->wants_gzip, &a->gzip);
+	a->borrowed = snapshot_text(s, what, make, ctx, r->wants, &a->encoding);
 	a->holds = s;
 	if (!a->borrowed)
 		reply_error(a, 404, "the snapshot has no such text");

@@ -61,7 +61,8 @@ struct request {
 	struct argument args[ROUTE_PARAMS_MAX];
 	size_t nargs;
 	enum right right;
-	bool wants_html, wants_gzip;
+	bool wants_html;
+	enum encoding wants;
 	const char *if_none_match; /**< NULL: not sent */
 	const char *last_event_id; /**< likewise */
 	const char *body;
@@ -82,7 +83,7 @@ struct reply {
 	struct strbuf body; /**< owned; or: */
 	const struct strbuf *borrowed; /**< lives as long as @p holds */
 	struct snapshot *holds;	       /**< a reference that goes over to the reply */
-	bool gzip;	 /**< the body is compressed */
+	enum encoding encoding;        /**< of the body */
 	bool stream;	 /**< of events: body is not used */
 	bool wait_tick;	 /**< answer again once the collection has passed @p tick */
 	uint64_t tick;

@@ -150,7 +150,7 @@ static int publish(struct stream *st, const struct sink_settings *o, const struc
 	}
 	strbuf_add(&head, "}\r\n");
 	/* gzip begins with bytes that no JSON begins with. */
-	if (b->n > most && gzip_text(b, &packed))
+	if (b->n > most && encoding_pack(ENCODING_GZIP, b, &packed))
 		body = &packed;
 	if (body->n > most) {
 		rc = err_msg(e, -EBADMSG, "NATS: %zu bytes, and the server takes %llu", body->n, (unsigned long long)most);

@@ -2,14 +2,10 @@
 #include "snapshot.h"
 
 #include <string.h>
-#include <zlib.h>
 
 #include "derive_flows.h"
 #include "mem.h"
 #include "numa_score.h"
-
-#define GZIP_LEAST 512 /* bytes; below that a packet is a packet */
-#define GZIP_LEVEL 4   /* on the capture 2 % larger than level 6, in half of its time */
 
 struct snapshot *snapshot_new(void)
 {
@@ -60,7 +56,8 @@ void snapshot_unref(struct snapshot *s)
 		return;
 	for (int i = 0; i < RENDER_COUNT; i++) {
 		strbuf_done(&s->texts[i].plain);
-		strbuf_done(&s->texts[i].gzip);
+		for (int e = 0; e < ENCODING_COUNT; e++)
+			strbuf_done(&s->texts[i].packed[e]);
 	}
 	timeline_done(&s->time);
 	graph_done(&s->g);
@@ -69,37 +66,12 @@ void snapshot_unref(struct snapshot *s)
 	free(s);
 }
 
-bool gzip_text(const struct strbuf *in, struct strbuf *out)
-{
-	z_stream z = {0};
-	size_t most;
-	int rc;
-
-	if (in->n < GZIP_LEAST || in->n > UINT32_MAX / 2)
-		return false;
-	/* 16: with a gzip header. */
-	if (deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return false;
-	most = deflateBound(&z, (uLong)in->n);
-	strbuf_reserve(out, most);
-	z.next_in = (Bytef *)in->s;
-	z.avail_in = (uInt)in->n;
-	z.next_out = (Bytef *)out->s;
-	z.avail_out = (uInt)most;
-	rc = deflate(&z, Z_FINISH);
-	out->n = rc == Z_STREAM_END ? z.total_out : 0;
-	deflateEnd(&z);
-	if (rc == Z_STREAM_END && out->n < in->n)
-		return true;
-	strbuf_done(out);
-	return false;
-}
-
 const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
-				   void (*make)(void *ctx, struct snapshot *s, struct strbuf *b), void *ctx,
-				   bool gzip, bool *ret_gzip)
+				   void (*make)(void *ctx, struct snapshot *s, struct strbuf *b),
+				   void *ctx, enum encoding want, enum encoding *ret_encoding)
 {
 	struct rendered *r = &s->texts[what];
+	struct strbuf *packed = &r->packed[want];
 
 	pthread_mutex_lock(&s->text_lock);
 	if (!r->made && make) {
@@ -107,14 +79,14 @@ const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
 		r->made = true;
 		atomic_fetch_add(&s->bytes, r->plain.cap);
 	}
-	if (r->made && gzip && !r->tried_gzip) {
-		r->tried_gzip = true;
-		if (gzip_text(&r->plain, &r->gzip))
-			atomic_fetch_add(&s->bytes, r->gzip.cap);
+	if (r->made && !(r->tried & 1u << want)) {
+		r->tried |= 1u << want;
+		if (encoding_pack(want, &r->plain, packed))
+			atomic_fetch_add(&s->bytes, packed->cap);
 	}
 	pthread_mutex_unlock(&s->text_lock);
-	*ret_gzip = gzip && r->gzip.n;
-	return !r->made ? NULL : *ret_gzip ? &r->gzip : &r->plain;
+	*ret_encoding = packed->n ? want : ENCODING_PLAIN;
+	return !r->made ? NULL : packed->n ? packed : &r->plain;
 }
 
 void snapshot_keep_text(struct snapshot *s, enum rendering what, struct strbuf *b)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "encoding.h"
 #include "graph.h"
 #include "strbuf.h"
 #include "timeline.h"
@@ -33,11 +34,12 @@ enum rendering {
 	RENDER_COUNT
 };
 
-/** A text, and the same compressed; [n] bytes each. */
+/** A text, and the same packed. */
 struct rendered {
 	struct strbuf plain;
-	struct strbuf gzip; /**< empty: not made, or not smaller */
-	bool made, tried_gzip;
+	struct strbuf packed[ENCODING_COUNT]; /**< empty: not made, or not smaller */
+	unsigned tried;                       /**< a bit for each encoding */
+	bool made;
 };
 
 struct snapshot {
@@ -68,16 +70,12 @@ void snapshot_unref(struct snapshot *s);
 /**
  * The text @p what, rendered by @p make at the first question, which may take the snapshot's lock.
  *
- * @param gzip      whether compressed is wanted; what is small or does not shrink comes plain
- * @param ret_gzip  whether it is
+ * @param want what is small or does not shrink comes plain
  * @return borrowed, as long as the snapshot is held; NULL: @p make is NULL and it is not there
  */
 const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
-				   void (*make)(void *ctx, struct snapshot *s, struct strbuf *b), void *ctx,
-				   bool gzip, bool *ret_gzip);
+				   void (*make)(void *ctx, struct snapshot *s, struct strbuf *b),
+				   void *ctx, enum encoding want, enum encoding *ret_encoding);
 
 /** Keep @p b, which is emptied, as the text @p what. Only before `analysed` is set. */
 void snapshot_keep_text(struct snapshot *s, enum rendering what, struct strbuf *b);
-
-/** Compress; @return false: not worth it, and @p out is empty */
-bool gzip_text(const struct strbuf *in, struct strbuf *out);

@@ -1,8 +1,10 @@
-/* What comes to the server from outside: subscribers' settings, addresses, queries, tags of routes. The first byte says which. */
+/* What comes to the server from outside: subscribers' settings, addresses, queries, tags of routes,
+ * encodings that are accepted. The first byte says which. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "encoding.h"
 #include "fuzz.h"
 #include "mem.h"
 #include "net.h"
@@ -74,6 +76,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		/* Nothing that is parsed leads elsewhere than where it says. */
 		if (!url_parse(text, &url, &e) && url_allowed(&url, &allowed, 1) &&
 		    (strcmp(url.host, "127.0.0.1") || url.port != 80 || strncmp(url.path, "/hook", 5)))
+			abort();
+		break;
+	case 'e':
+		if (encoding_choose(text) >= ENCODING_COUNT)
 			abort();
 		break;
 	default:
