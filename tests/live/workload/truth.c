@@ -1,20 +1,9 @@
 /* The ground-truth workload: known traffic of every kind, and a file that says what it was. */
 #include "truth.h"
 
-#include <errno.h>
-#include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-struct shared *shared;
-int shared_fd = -1;
-char buf[BUF_BYTES];
 
 #define PAIR(name, over, body) {name, pair_run, over, body##_client, body##_server, false}
 
@@ -93,125 +82,6 @@ static const char usage[] =
 	"--wait-start: open the connections, print \"ready\", go on after SIGUSR1\n"
 	"--recording: what is being made of this; wait for its looks\n";
 
-static void map_shared(void)
-{
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, shared_fd, 0);
-	if (shared == MAP_FAILED) {
-		shared = NULL;
-		die("map the shared counters");
-	}
-}
-
-static void init_shared(void)
-{
-	shared_fd = memfd_create("truth", MFD_CLOEXEC);
-	if (shared_fd < 0 || ftruncate(shared_fd, sizeof(*shared)) < 0)
-		die("make the shared counters");
-	map_shared();
-	shared->scale = 1;
-	shared->main_pid = getpid();
-	sem_init(&shared->ready, 1, 0);
-	sem_init(&shared->go, 1, 0);
-	for (int i = 0; i < ncases; i++) {
-		struct tcase *c = &shared->cases[i];
-
-		c->index = i;
-		sem_init(&c->ready, 1, 0);
-		sem_init(&c->start, 1, 0);
-		sem_init(&c->done, 1, 0);
-		sem_init(&c->release, 1, 0);
-		for (int k = 0; k < MAX_ADDRS; k++)
-			sem_init(&c->addrs[k].known, 1, 0);
-		for (int k = 0; k < MAX_STEPS; k++)
-			sem_init(&c->step[k], 1, 0);
-	}
-}
-
-static void select_case(const char *name)
-{
-	for (int i = 0; i < ncases; i++) {
-		if (strcmp(cases[i].name, name))
-			continue;
-		shared->cases[i].selected = true;
-		return;
-	}
-	errno = ENOENT;
-	die("case '%s'", name);
-}
-
-static void make_dir(void)
-{
-	const char *tmp = getenv("TMPDIR");
-
-	snprintf(shared->dir, sizeof(shared->dir), "%s/truth.XXXXXX", tmp ? tmp : "/tmp");
-	if (!mkdtemp(shared->dir))
-		die("make a temporary folder");
-}
-
-/* Bound sockets are all that lies there. */
-static void remove_dir(void)
-{
-	char path[128];
-
-	for (int i = 0; i < ncases; i++) {
-		for (int k = 0; k < MAX_ADDRS; k++) {
-			snprintf(path, sizeof(path), "%s/%s.%d", shared->dir, cases[i].name, k);
-			unlink(path);
-		}
-	}
-	rmdir(shared->dir);
-}
-
-static void start_cases(void)
-{
-	pid_t pid;
-
-	for (int i = 0; i < ncases; i++) {
-		struct tcase *c = &shared->cases[i];
-
-		if (!c->selected)
-			continue;
-		fflush(NULL);
-		/* The page is shared: the child may not write its own 0 over the parent's pid. */
-		pid = fork();
-		if (pid < 0)
-			die("fork");
-		if (pid) {
-			c->runner = pid;
-			continue;
-		}
-		role_enter(c, -1);
-		cases[i].run(c);
-		_exit(0);
-	}
-}
-
-static int count_selected(void)
-{
-	int n = 0;
-
-	for (int i = 0; i < ncases; i++)
-		n += shared->cases[i].selected;
-	return n;
-}
-
-static bool reap_cases(void)
-{
-	bool good = true;
-	int status;
-	pid_t pid;
-
-	while ((pid = wait(&status)) > 0 || errno == EINTR) {
-		for (int i = 0; pid > 0 && i < ncases; i++) {
-			if (shared->cases[i].runner != pid || status == 0)
-				continue;
-			fprintf(stderr, "truth: case %s failed\n", cases[i].name);
-			good = false;
-		}
-	}
-	return good && !atomic_load(&shared->failed);
-}
-
 static const char *kind_name(enum kind k)
 {
 	static const char *const names[] = {"tcp", "udp", "unix"};
@@ -287,111 +157,12 @@ static void print_truth(FILE *out)
 	fprintf(out, "\n  ]\n}\n");
 }
 
-static int write_truth(const char *path)
-{
-	FILE *out = path ? fopen(path, "w") : stdout;
-
-	if (!out) {
-		fprintf(stderr, "truth: write '%s': %s\n", path, strerror(errno));
-		return 1;
-	}
-	print_truth(out);
-	if (fflush(out) || ferror(out) || (path && fclose(out))) {
-		fprintf(stderr, "truth: write '%s': %s\n", path ? path : "-", strerror(errno));
-		return 1;
-	}
-	return 0;
-}
-
 /* exec case: argv is truth --after-exec CASE SOCKET MAP. */
-static void after_exec(char **argv)
-{
-	int index = atoi(argv[2]);
-
-	shared_fd = atoi(argv[4]);
-	map_shared();
-	if (index < 0 || index >= ncases) {
-		errno = EINVAL;
-		die("case number");
-	}
-	exec_continue(&shared->cases[index], CLI, atoi(argv[3]));
-}
-
-static void list_cases(void)
-{
-	for (int i = 0; i < ncases; i++)
-		puts(cases[i].name);
-}
-
-static int play(bool wait_start, const char *out)
-{
-	sigset_t usr1;
-	int n, sig;
-	bool good;
-
-	sigemptyset(&usr1);
-	sigaddset(&usr1, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &usr1, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	if (!count_selected())
-		for (int i = 0; i < ncases; i++)
-			shared->cases[i].selected = true;
-	n = count_selected();
-	make_dir();
-	start_cases();
-	for (int i = 0; i < n; i++)
-		sem_take(&shared->ready);
-	if (wait_start) {
-		puts("ready");
-		fflush(stdout);
-		sigwait(&usr1, &sig);
-	}
-	for (int i = 0; i < n; i++)
-		sem_post(&shared->go);
-	good = reap_cases();
-	remove_dir();
-	return good ? write_truth(out) : 1;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"case", required_argument, NULL, 'c'}, {"scale", required_argument, NULL, 's'},
-		{"out", required_argument, NULL, 'o'},	{"wait-start", no_argument, NULL, 'w'},
-		{"recording", required_argument, NULL, 'r'}, {"list", no_argument, NULL, 'l'},
-		{0},
-	};
-	const char *out = NULL;
-	bool wait_start = false;
-	int opt;
+	static const struct workload w = {.usage = usage, .print = print_truth, .scales = true};
 
 	if (argc == 5 && !strcmp(argv[1], "--after-exec"))
-		after_exec(argv);
-	init_shared();
-	for (unsigned i = 0; i < sizeof(buf); i++)
-		buf[i] = 'a' + i % 23;
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (opt == 'c') {
-			select_case(optarg);
-		} else if (opt == 's' && atoi(optarg) > 0) {
-			shared->scale = atoi(optarg);
-		} else if (opt == 'o') {
-			out = optarg;
-		} else if (opt == 'w') {
-			wait_start = true;
-		} else if (opt == 'r' && strlen(optarg) < sizeof(shared->recording)) {
-			strcpy(shared->recording, optarg);
-		} else if (opt == 'l') {
-			list_cases();
-			return 0;
-		} else {
-			fputs(usage, stderr);
-			return 2;
-		}
-	}
-	if (optind < argc) {
-		fputs(usage, stderr);
-		return 2;
-	}
-	return play(wait_start, out);
+		exec_continue(case_after_exec(argv[2], atoi(argv[4])), CLI, atoi(argv[3]));
+	return workload_main(&w, argc, argv);
 }

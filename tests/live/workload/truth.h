@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/un.h>
@@ -125,6 +126,24 @@ extern int shared_fd;
 extern char buf[BUF_BYTES];
 
 typedef void (*role_fn)(struct tcase *c, int role);
+
+/* truth_cases.c: what every such program does with its cases */
+
+/** One ground-truth program. */
+struct workload {
+	const char *usage;
+	void (*init)(void);	  /**< before the first process is made; may be NULL */
+	void (*print)(FILE *out); /**< the truth, as JSON */
+	bool scales;		  /**< knows --scale */
+};
+
+/** The program: options, all chosen cases, and what they did. @return its exit status */
+int workload_main(const struct workload *w, int argc, char **argv);
+/** Memory that processes share, also those that are executed again. */
+int shared_memory(size_t size);
+void *shared_map(int fd, size_t size);
+/** The case of a process that was executed again, by what it was told: its number, and shared_fd. */
+struct tcase *case_after_exec(const char *index, int fd);
 
 /* truth_role.c: processes, gates, counting */
 
