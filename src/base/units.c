@@ -56,11 +56,8 @@ void units_add_bytes(struct strbuf *out, uint64_t bytes)
 void units_add_rate(struct strbuf *out, double bps)
 {
 	static const struct scale scales[] = {
-		{1, " B/s"},
-		{1000, " kB/s"},
-		{1000000, " MB/s"},
-		{1000000000, " GB/s"},
-		{1000000000000, " TB/s"},
+		{1, " B/s"},	      {1ULL << 10, " KiB/s"}, {1ULL << 20, " MiB/s"},
+		{1ULL << 30, " GiB/s"}, {1ULL << 40, " TiB/s"},
 	};
 
 	assert(isfinite(bps) && bps >= 0);

@@ -11,7 +11,7 @@
 
 /** "0 B", "512 B", "12.3 MiB"; powers of 1024. */
 void units_add_bytes(struct strbuf *out, uint64_t bytes);
-/** "950 B/s", "1.2 GB/s"; powers of 1000. @p bps is bytes a second, finite and >= 0 */
+/** "950 B/s", "1.2 GiB/s"; powers of 1024, as bytes. @p bps is bytes a second, finite and >= 0 */
 void units_add_rate(struct strbuf *out, double bps);
 /** "1234", "12.3 k", "4.5 M": up to 9999 in full. */
 void units_add_count(struct strbuf *out, uint64_t n);

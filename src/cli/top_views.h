@@ -20,6 +20,7 @@ struct sight {
 	struct topology t;
 	struct waitfor w;
 	struct findings f;
+	struct study study;
 };
 
 /** @param findings evaluate all rules, too */

@@ -142,7 +142,7 @@ class Keys(Case):
         t.wait(r">\s*\d+ crowd +crowd-busy +\d+\.\d")
         t.keys("Enter", "Enter")
         s = t.wait("WAITS FOR")
-        self.assertRegex(s, r"thread \d+ crowd-busy of process:")
+        self.assertRegex(s, r"thread \d+ crowd-busy of crowd\[")
         self.assertRegex(t.wait(r"sleep .* idle"), r"WHO ENDS ITS WAITS")
         t.keys("Escape")
         t.wait("filter: crowd-bu")
@@ -189,11 +189,11 @@ class Keys(Case):
         rows, place, last = {}, 0, None
         while True:
             time.sleep(0.3)
-            lines = t.screen().splitlines()[4:-1]
+            head, *lines = t.screen().splitlines()[3:-1]
             for line in lines:
                 if line[1:8].strip().isdigit():
                     pid = int(line[1:8])
-                    text = line[54:]
+                    text = line[head.index("PROCESS"):]
                     rows.setdefault(pid, (place, len(text) - len(text.lstrip())))
                     place += 1
             if lines == last:

@@ -209,7 +209,7 @@ TEST(amounts_are_of_the_window)
 	assert_int_equal(t.sight.g.meta.window_ns, 5 * SECOND);
 	top_key(&t, '3');
 	/* Four thousand bytes in each second. */
-	assert_true(has(&t, "4.0 kB/s"));
+	assert_true(has(&t, "3.9 KiB/s"));
 	assert_true(has(&t, "tcp"));
 	top_key(&t, '1');
 	top_key(&t, KEY_TOP_ENTER);

@@ -105,9 +105,9 @@ TEST(bytes_and_rates_have_units)
 	EXPECT(units_add_bytes(&out, UINT64_MAX), "16.0 EiB");
 	EXPECT(units_add_rate(&out, 0), "0 B/s");
 	EXPECT(units_add_rate(&out, 999.4), "999 B/s");
-	EXPECT(units_add_rate(&out, 1.24e9), "1.2 GB/s");
-	EXPECT(units_add_rate(&out, 999960), "1.0 MB/s");
-	EXPECT(units_add_rate(&out, 1e18), "1000000.0 TB/s");
+	EXPECT(units_add_rate(&out, 1.24e9), "1.2 GiB/s");
+	EXPECT(units_add_rate(&out, 1048540), "1.0 MiB/s");
+	EXPECT(units_add_rate(&out, 1e18), "909494.7 TiB/s");
 }
 
 TEST(counts_times_and_shares_have_units)

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "render_findings.h"
+#include "text.h"
 #include "top_views.h"
 #include "units.h"
 
@@ -25,7 +27,17 @@ static const char *pct_text(char *buffer, size_t size, double v)
 	return buffer;
 }
 
-/* "EngineCore[4711]", or the printed id. */
+/* As in reports: "python3[4711]", "EngineCore[4712] of python3[4711]", or the printed id. */
+static void party(char *buffer, size_t size, struct graph *g, uint32_t node)
+{
+	struct strbuf b = {0};
+
+	text_party(g, &b, node);
+	snprintf(buffer, size, "%s", strbuf_str(&b));
+	strbuf_done(&b);
+}
+
+/* "EngineCore[4711]" of a thread, alone; others as in reports. */
 static void who(char *buffer, size_t size, struct graph *g, uint32_t node)
 {
 	const struct node *n = node == NODE_NONE ? NULL : g->nodes.v[node];
@@ -35,7 +47,7 @@ static void who(char *buffer, size_t size, struct graph *g, uint32_t node)
 	else if (n->type == &thread_type && HAS(thread, n, name))
 		snprintf(buffer, size, "%s[%" PRIu64 "]", GET(thread, n, name), GET(thread, n, tid));
 	else
-		snprintf(buffer, size, "%s", graph_node_id(g, node));
+		party(buffer, size, g, node);
 }
 
 static void add_waits(struct lines *l, struct graph *g, const struct hot_thread *x)
@@ -66,10 +78,12 @@ static void add_party(struct lines *l, struct graph *g, const struct hot_thread 
 static void thread_detail(struct lines *l, struct sight *s, const struct hot_thread *x)
 {
 	const struct node *n = s->g.nodes.v[x->node];
-	char a[32], b[32], c[32], user[32];
+	char a[32], b[32], c[32], user[32], process[128] = "?";
 
+	if (x->process != HOT_NONE)
+		who(process, sizeof(process), &s->g, x->process);
 	lines_add(l, "thread %" PRIu64 " %s of %s", GET(thread, n, tid), HAS(thread, n, name) ? GET(thread, n, name) : "?",
-		  x->process == HOT_NONE ? "?" : graph_node_id(&s->g, x->process));
+		  process);
 	lines_add(l, "on CPU %s (user %s), waiting for a CPU %s, blocked %s", pct_text(a, sizeof(a), x->cpu_pct),
 		  pct_text(user, sizeof(user), x->user_pct), pct_text(b, sizeof(b), x->runq_pct),
 		  pct_text(c, sizeof(c), x->blocked_pct));
@@ -157,15 +171,18 @@ static void entity_detail(struct lines *l, struct sight *s, uint32_t node)
 	strbuf_done(&b);
 }
 
-static void add_values(struct lines *l, const struct finding *f)
+static void add_values(struct lines *l, const struct sight *s, const struct finding *f)
 {
+	struct strbuf b = {0};
+
 	vec_for(&f->values, v) {
-		if (isnan(v->limit))
-			lines_add(l, "  %-28s %12.6g %s", v->name, v->value, unit_name(v->unit));
-		else
-			lines_add(l, "  %-28s %12.6g %s, limit %.6g%s%s", v->name, v->value, unit_name(v->unit), v->limit,
-				  v->limit_name ? " by " : "", v->limit_name ?: "");
+		strbuf_clear(&b);
+		finding_value_text(&s->study, v, &b);
+		lines_add(l, "  %s", strbuf_str(&b));
 	}
+	strbuf_done(&b);
+	vec_for(&f->also, part)
+		lines_add(l, "same root: %s", part->title);
 }
 
 static void finding_detail(struct lines *l, struct sight *s, const struct finding *f)
@@ -179,13 +196,13 @@ static void finding_detail(struct lines *l, struct sight *s, const struct findin
 		lines_add(l, "time lost: %s (%s)", ns_text(lost, sizeof(lost), f->lost_ns), f->lost_basis);
 	if (f->why)
 		lines_add(l, "%s", f->why);
-	add_values(l, f);
+	add_values(l, s, f);
 	if (f->root != NODE_NONE) {
-		who(name, sizeof(name), &s->g, f->root);
+		party(name, sizeof(name), &s->g, f->root);
 		lines_add(l, "cause: %s", name);
 	}
 	for (size_t i = 0; i < f->subjects.n && i < 8; i++) {
-		who(name, sizeof(name), &s->g, f->subjects.v[i]);
+		party(name, sizeof(name), &s->g, f->subjects.v[i]);
 		lines_add(l, "%s %s%s", i ? "      " : "about:", name, i == 7 && f->subjects.n > 8 ? " and others" : "");
 	}
 	vec_for(&f->advice, a)
@@ -193,7 +210,7 @@ static void finding_detail(struct lines *l, struct sight *s, const struct findin
 	vec_for(&f->commands, c)
 		lines_add(l, "    %s", *c);
 	if (f->expectation)
-		lines_add(l, "%s", f->expectation);
+		lines_add(l, "what that can gain: %s", f->expectation);
 }
 
 void view_detail(struct lines *l, enum view view, struct sight *s, const struct row *r)

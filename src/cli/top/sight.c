@@ -16,7 +16,6 @@ static uint64_t now_ns(void)
 
 void sight_open(struct sight *s, struct history *h, uint64_t since_ns, const struct limits *l, bool findings)
 {
-	struct study study;
 	uint64_t start = now_ns();
 
 	memset(s, 0, sizeof(*s));
@@ -26,10 +25,9 @@ void sight_open(struct sight *s, struct history *h, uint64_t since_ns, const str
 	topology_init(&s->t, &s->g);
 	waitfor_init(&s->w, &s->g, NULL);
 	hot_follow_waits(&s->hot, &s->w);
-	if (findings) {
-		study = (struct study){.g = &s->g, .t = &s->t, .hot = &s->hot, .w = &s->w, .l = &s->hot.limits};
-		findings_init(&s->f, &study);
-	}
+	s->study = (struct study){.g = &s->g, .t = &s->t, .hot = &s->hot, .w = &s->w, .l = &s->hot.limits};
+	if (findings)
+		findings_init(&s->f, &s->study);
 	s->has_findings = findings;
 	s->is_open = true;
 	s->took_ns = now_ns() - start;

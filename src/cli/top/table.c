@@ -194,6 +194,11 @@ void table_fit(struct strbuf *b, const char *s, unsigned width, bool right, bool
 
 	clean_line(&text, s);
 	used = add_cut(&cut, strbuf_str(&text), text.n, width);
+	/* "waits for a CPU: …" tells as much without the colon. */
+	while (cut.n < text.n && cut.n && (cut.s[cut.n - 1] == ' ' || cut.s[cut.n - 1] == ':')) {
+		cut.s[--cut.n] = '\0';
+		used--;
+	}
 	if (right && used < width)
 		strbuf_pad(b, ' ', width - used);
 	strbuf_addn(b, strbuf_str(&cut), cut.n);

@@ -12,21 +12,21 @@ static const struct column thread_columns[] = {
 	{"TID", CELL_ID, 7, 0},	      {"PROCESS", CELL_TEXT, 15, 0}, {"THREAD", CELL_TEXT, 15, 0},
 	{"CPU%", CELL_PCT, 6, 0},     {"RUNQ%", CELL_PCT, 5, 0},     {"WAIT%", CELL_PCT, 5, 0},
 	{"HOT", CELL_TEXT, 3, 0},     {"NODE", CELL_ID, 4, 110},     {"SWITCH/s", CELL_COUNT, 8, 120},
-	{"BYTES/s", CELL_RATE, 10, 132}, {"CLASS", CELL_TEXT, 13, 150}, {"HELD UP BY", CELL_TEXT, 0, 0},
+	{"BYTES/s", CELL_RATE, 11, 132}, {"CLASS", CELL_TEXT, 13, 150}, {"HELD UP BY", CELL_TEXT, 0, 0},
 };
 static const struct column process_columns[] = {
 	{"PID", CELL_ID, 7, 0},		{"CPU%", CELL_PCT, 6, 0},     {"THR", CELL_COUNT, 5, 0},
-	{"MEMORY", CELL_BYTES, 10, 0},	{"IN", CELL_RATE, 10, 0},     {"OUT", CELL_RATE, 10, 0},
+	{"MEMORY", CELL_BYTES, 10, 0},	{"IN", CELL_RATE, 11, 0},     {"OUT", CELL_RATE, 11, 0},
 	{"ROLE", CELL_TEXT, 16, 110},	{"CONTAINER", CELL_TEXT, 20, 132}, {"PROCESS", CELL_TEXT, 0, 0},
 };
 static const struct column flow_columns[] = {
-	{"RATE", CELL_RATE, 10, 0},    {"BYTES", CELL_BYTES, 10, 0}, {"MESSAGES", CELL_COUNT, 8, 100},
+	{"RATE", CELL_RATE, 11, 0},    {"BYTES", CELL_BYTES, 10, 0}, {"MESSAGES", CELL_COUNT, 8, 100},
 	{"KIND", CELL_TEXT, 9, 0},     {"WAITED", CELL_NS, 9, 110},  {"FROM", CELL_TEXT, 22, 0},
 	{"TO", CELL_TEXT, 0, 0},
 };
 static const struct column device_columns[] = {
 	{"DEVICE", CELL_TEXT, 18, 0}, {"KIND", CELL_TEXT, 7, 0},   {"USE%", CELL_PCT, 6, 0},
-	{"MEMORY", CELL_BYTES, 10, 0}, {"IN", CELL_RATE, 10, 0},   {"OUT", CELL_RATE, 10, 0},
+	{"MEMORY", CELL_BYTES, 10, 0}, {"IN", CELL_RATE, 11, 0},   {"OUT", CELL_RATE, 11, 0},
 	{"NOTE", CELL_TEXT, 0, 0},
 };
 static const struct column finding_columns[] = {
@@ -55,6 +55,12 @@ static struct cell number(double v)
 static struct cell known(bool has, double v)
 {
 	return (struct cell){.v = has ? v : NAN};
+}
+
+/* A wait that began before the window is counted where it ends. */
+static double at_most_all(double pct)
+{
+	return pct > 100 ? 100 : pct;
 }
 
 static const char *process_name(const struct graph *g, uint32_t node)
@@ -94,8 +100,8 @@ static void add_threads(struct table *t, struct sight *s, const char *process)
 		r->cells[c++].s = process_name(&s->g, x->process);
 		r->cells[c++].s = HAS(thread, n, name) ? GET(thread, n, name) : "?";
 		r->cells[c++] = number(x->cpu_pct);
-		r->cells[c++] = number(x->runq_pct);
-		r->cells[c++] = number(x->blocked_pct);
+		r->cells[c++] = number(at_most_all(x->runq_pct));
+		r->cells[c++] = number(at_most_all(x->blocked_pct));
 		r->cells[c].s = x->possible ? text(t, "%u/%u", x->points, x->possible) : "-";
 		/* Texts of numbers sort as numbers, from the most. */
 		r->cells[c++].v = x->points;
@@ -195,6 +201,14 @@ static void put_disk(struct table *t, struct sight *s, const struct node *n)
 		   HAS(block_device, n, model) ? GET(block_device, n, model) : NULL);
 }
 
+/* Of interfaces of the host it is known whether they are up; others tell in which namespace they are. */
+static const char *nic_note(struct table *t, const struct node *n)
+{
+	if (HAS(nic, n, state))
+		return GET(nic, n, state);
+	return HAS(nic, n, netns) ? text(t, "in net namespace %" PRIu64, GET(nic, n, netns)) : NULL;
+}
+
 static void put_nic(struct table *t, struct sight *s, const struct node *n)
 {
 	double most = HAS(nic, n, rx_bytes) && HAS(nic, n, tx_bytes)
@@ -205,7 +219,7 @@ static void put_nic(struct table *t, struct sight *s, const struct node *n)
 	put_device(t, s, n, GET(nic, n, name), "nic",
 		   number(s->g.meta.window_ns ? most * 1e11 / (double)s->g.meta.window_ns / speed : NAN), CELL_UNKNOWN,
 		   part(s, HAS(nic, n, rx_bytes), GET(nic, n, rx_bytes)),
-		   part(s, HAS(nic, n, tx_bytes), GET(nic, n, tx_bytes)), HAS(nic, n, state) ? GET(nic, n, state) : NULL);
+		   part(s, HAS(nic, n, tx_bytes), GET(nic, n, tx_bytes)), nic_note(t, n));
 }
 
 static void put_numa(struct table *t, struct sight *s, const struct node *n)
