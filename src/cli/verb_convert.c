@@ -104,6 +104,8 @@ static int export(const struct convert_args *a, const struct export_format *f, s
 	rc = rc < 0 ? err_ctx(e, "'%s'", a->out) : write_output(a->out, a->force, &b, e);
 	if (f->draws && !rc && p.left_out)
 		fprintf(stderr, "note: %s\n", p.left_out);
+	if (f->note && !rc)
+		fprintf(stderr, "note: %s\n", f->note);
 	if (f->draws) {
 		picture_done(&p);
 		topology_done(&t);

@@ -4,15 +4,18 @@
 #include <string.h>
 
 const struct export_format export_formats[] = {
-	{".dot", "Graphviz", true, false, export_dot},
-	{".svg", "picture, drawn by Graphviz's program dot", true, false, export_svg},
-	{".mmd", "Mermaid flowchart, for Markdown", true, false, export_mermaid},
-	{".drawio", "draw.io, boxes within boxes", true, false, export_drawio},
-	{".gexf", "Gephi", true, true, export_gexf},
-	{".graphml", "yEd, networkx, igraph and others", true, true, export_graphml},
-	{".folded", "where the time of threads went, for flamegraph.pl and speedscope", false, true, export_folded},
+	{".dot", "Graphviz", true, false, NULL, export_dot},
+	{".svg", "picture, drawn by Graphviz's program dot", true, false, NULL, export_svg},
+	{".mmd", "Mermaid flowchart, for Markdown", true, false, NULL, export_mermaid},
+	{".drawio", "draw.io, boxes within boxes", true, false, NULL, export_drawio},
+	{".gexf", "Gephi", true, true, NULL, export_gexf},
+	{".graphml", "yEd, networkx, igraph and others", true, true, NULL, export_graphml},
+	{".folded", "where the time of threads went, by state, for flamegraph.pl and speedscope", false, true,
+	 "Frames are states of threads (on CPU, waits for a CPU, blocked and on what), not functions: call stacks are "
+	 "not recorded",
+	 export_folded},
 	{".trace.json", "single waits and intervals over time, for Perfetto and chrome://tracing", false, true,
-	 export_trace},
+	 NULL, export_trace},
 };
 const size_t n_export_formats = sizeof(export_formats) / sizeof(export_formats[0]);
 

@@ -23,6 +23,7 @@ struct export_format {
 	const char *doc;    /**< for the help, one line */
 	bool draws;	    /**< needs a picture: --level, --min-rate and --top apply */
 	bool whole;	    /**< for programs rather than eyes: nothing is left out unless asked for */
+	const char *note;   /**< what it does not hold although one may think so; NULL: nothing */
 	/** @return 0 or -errno; what was appended to @p b is then to be dropped */
 	int (*write)(const struct export_input *in, struct strbuf *b, struct err *e);
 };

@@ -96,7 +96,7 @@ static void add_edge(const struct picture *p, const struct picture_edge *e, stru
 	}
 	add_attribute(b, "kind", e->kind);
 	strbuf_addf(b, ", color=\"%s\", penwidth=%.2f%s];\n", LOOK(arrows, e->kind, "#444444"),
-		    1 + 3 * picture_weight(p, e),
+		    1 + 5 * picture_weight(p, e),
 		    picture_is_start(e) ? ", style=dotted, arrowhead=empty"
 		    : e->measured	? ""
 					: ", style=dashed");

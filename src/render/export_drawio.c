@@ -186,7 +186,7 @@ static void add_edge(const struct picture *p, uint32_t i, struct strbuf *b)
 		strbuf_addf(b, "\" bytes=\"%" PRIu64, e->bytes);
 	strbuf_addf(b, "\" id=\"e%u\"><mxCell style=\"html=0;fontSize=9;strokeWidth=%.2f;%s\" edge=\"1\" parent=\"1\""
 		       " source=\"n%u\" target=\"n%u\"><mxGeometry relative=\"1\" as=\"geometry\"/></mxCell></object>\n",
-		    i, 1 + 3 * picture_weight(p, e),
+		    i, 1 + 5 * picture_weight(p, e),
 		    picture_is_start(e) ? "dashed=1;dashPattern=1 3;endArrow=open;strokeColor=#9a9a9a;"
 		    : e->measured	? ""
 					: "dashed=1;",

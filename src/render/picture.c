@@ -429,5 +429,5 @@ double picture_weight(const struct picture *p, const struct picture_edge *e)
 {
 	if (!e->measured || !e->bytes || !p->max_bytes)
 		return 0;
-	return log2((double)e->bytes + 1) / log2((double)p->max_bytes + 1);
+	return sqrt((double)e->bytes / (double)p->max_bytes);
 }

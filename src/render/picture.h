@@ -74,7 +74,7 @@ void picture_done(struct picture *p);
 
 bool picture_is_start(const struct picture_edge *e);
 
-/** From 0 to 1 by the logarithm of its bytes: how thick an arrow is. */
+/** From 0 to 1 by the root of its bytes: how thick an arrow is. */
 double picture_weight(const struct picture *p, const struct picture_edge *e);
 
 /** "process" … @return 0 or -EINVAL */

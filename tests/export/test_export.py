@@ -82,7 +82,7 @@ class Case(unittest.TestCase):
         texts = []
         for (a, b, kind), size in links.items():
             text = f"{kind} {unit(size, 1024, ['B', 'KiB', 'MiB', 'GiB'])}"
-            text += f" ({unit(size / window, 1000, ['B/s', 'kB/s', 'MB/s'])})"
+            text += f" ({unit(size / window, 1024, ['B/s', 'KiB/s', 'MiB/s'])})"
             texts.append((clean(actors[a]["label"]), clean(actors[b]["label"]), text))
         starts = [(clean(actors[a["parent"]]["label"]), clean(a["label"]), "starts") for a in t["actors"]
                   if a["parent"] in used and a["id"] in used]
@@ -163,7 +163,7 @@ class Levels(Case):
                 d = self.convert(source, form, "--level", "host")
                 self.assertEqual(self.named(d), [
                     ("192.0.2.9", "host-local", "tcp 300 B (30 B/s)"),
-                    ("host-local", "host-10.0.0.2", "tcp 9.5 MiB (1.0 MB/s)")])
+                    ("host-local", "host-10.0.0.2", "tcp 9.5 MiB (976.6 KiB/s)")])
 
     def test_inner_bytes_are_not_lost(self):
         source = self.graph(graphs.two_hosts())
@@ -299,7 +299,8 @@ class Folded(Case):
                                                         waited_ns=7_000_000, longest_ns=1)])
 
     def test_times_of_threads(self):
-        self.witty("convert", self.graph(self.threads()), self.path("x.folded"))
+        done = self.witty("convert", self.graph(self.threads()), self.path("x.folded"))
+        self.assertIn(b"call stacks are not recorded", done.stderr)
         thread = ["a,b c[7]", "w,1[8]"]
         self.assertEqual(list(readers.read_folded(self.path("x.folded"))), [
             (thread + ["on CPU"], 4000), (thread + ["waits for a CPU"], 1500),

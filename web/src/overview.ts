@@ -82,7 +82,7 @@ export class OverviewView implements ViewPart {
     if (!l) return this.card(title, "Not known", "No amount of data was measured.");
     const per = this.model.windowNs ? `, ${rate(l.bytes! / (this.model.windowNs / 1e9))}` : "";
     return this.card(title, h("span", {}, name(this.model.actorLabel(l.from)), " \u2192 ", name(this.model.actorLabel(l.to))),
-      `${bytes(l.bytes)} by ${l.kind}${per}`, "flows", this.model.doc.actors[l.from].id);
+      `${bytes(l.bytes)} ${l.kind === "storage" ? "of files" : `by ${l.kind.replace(/_/g, " ")}`}${per}`, "flows", this.model.doc.actors[l.from].id);
   }
 
   private busiest(): HTMLElement {

@@ -23,6 +23,13 @@ export interface SankeyOptions {
 
 const ALIKE = 3; // so many of one program are drawn one by one
 
+/* Their name where it is the same; in that of the program digits are one. */
+function nameOf(model: Model, rows: Set<number>): string {
+  const [first] = rows, names = new Set([...rows].map((r) => model.doc.actors[r].name ?? ""));
+  const [own] = names;
+  return names.size === 1 && own && own !== "python3" && own !== "python" ? own : model.doc.actors[first].program ?? own;
+}
+
 /* The role that all of them have. */
 function roleOf(model: Model, rows: Set<number>): string {
   const roles = new Set([...rows].map((r) => model.doc.actors[r].role ?? ""));
@@ -50,7 +57,7 @@ function endsOf(model: Model, o: SankeyOptions): (row: number) => End {
     let end = ends.get(k);
     if (!end) {
       const n = several ? [...list].reduce((sum, r) => sum + (model.doc.actors[r].stands_for ?? 1), 0) : 1;
-      ends.set(k, end = { key: k, row, count: n, label: several ? `${n} \u00d7 ${model.doc.actors[row].program}${roleOf(model, list)}` : model.actorLabel(row) });
+      ends.set(k, end = { key: k, row, count: n, label: several ? `${n} \u00d7 ${nameOf(model, list)}${roleOf(model, list)}` : model.actorLabel(row) });
     }
     return end;
   };

@@ -76,7 +76,9 @@ function freePlace(path: Path, closed: Placed[], taken: Point[]): Point | undefi
   const covers = (p: Placed, [x, y]: Point): boolean => x > p.x - 24 && x < p.x + p.w + 24 && y > p.y - 2 && y < p.y + p.h + 12;
   const hides = ([ax, ay]: Point, [x, y]: Point): boolean => Math.abs(ax - x) < AMOUNT_W && Math.abs(ay - y) < AMOUNT_H;
   const places = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9].map((t) => path.at(t));
-  return places.find((at) => !closed.some((p) => covers(p, at)) && !taken.some((o) => hides(o, at))) ?? places.find((at) => !taken.some((o) => hides(o, at)));
+  const inside = (p: Placed, [x, y]: Point): boolean => x > p.x && x < p.x + p.w && y > p.y && y < p.y + p.h + 4;
+  const free = (hit: (p: Placed, at: Point) => boolean): Point | undefined => places.find((at) => !closed.some((p) => hit(p, at)) && !taken.some((o) => hides(o, at)));
+  return free(covers) ?? free(inside);
 }
 
 /* A process and its device at different nodes: what people look for. */
