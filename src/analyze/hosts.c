@@ -30,6 +30,13 @@ static bool same(const char *a, const char *b)
 	return a && b && !strcmp(a, b);
 }
 
+bool is_host_name(const char *s)
+{
+	size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-");
+
+	return n && n <= 64 && !s[n];
+}
+
 bool host_is_same(const struct host_identity *a, const struct host_identity *b)
 {
 	if (a->host_id || b->host_id)

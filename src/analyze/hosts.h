@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stdbool.h>
+
 #include "err.h"
 #include "graph.h"
 
@@ -14,6 +16,9 @@ struct host_identity {
 	const char *machine_id; /**< of the installation: copies of a machine share it */
 	const char *boot_id;    /**< of this run of its kernel: containers share it */
 };
+
+/** Whether @p s can be the name of a host in a merged graph: it becomes part of ids. */
+bool is_host_name(const char *s);
 
 /** The host that wrote the graph: the one in "local"; all NULL when the graph does not tell. */
 struct host_identity host_identity_of(const struct graph *g);

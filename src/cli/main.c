@@ -27,7 +27,7 @@ static const struct verb *const verbs[] = {
 	&verb_doctor,
 	&verb_capture,
 	&verb_schema,
-	&verb_serve,
+	&verb_serve, &verb_fleet,
 	&verb_mcp,
 	&verb_merge,
 };
@@ -93,13 +93,6 @@ int parse_number(const char *s, uint64_t *ret)
 		return -ERANGE;
 	*ret = v;
 	return 0;
-}
-
-bool is_host_name(const char *s)
-{
-	size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-");
-
-	return n && n <= 64 && !s[n];
 }
 
 static int write_all(int fd, const struct strbuf *b)

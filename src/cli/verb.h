@@ -29,6 +29,7 @@ extern const struct verb verb_topology;
 extern const struct verb verb_top;
 extern const struct verb verb_hotspots;
 extern const struct verb verb_serve;
+extern const struct verb verb_fleet;
 extern const struct verb verb_mcp;
 extern const struct verb verb_bottlenecks;
 extern const struct verb verb_diff;
@@ -42,9 +43,6 @@ __attribute__((format(printf, 2, 3))) int usage_error(const struct verb *v, cons
 int parse_duration(const char *s, uint64_t *ret_ns);
 /** Whole decimal number. @return 0, -EINVAL or -ERANGE */
 int parse_number(const char *s, uint64_t *ret);
-
-/** Whether @p s can be the name of a host in a merged graph: it becomes part of ids. */
-bool is_host_name(const char *s);
 
 struct graph;
 

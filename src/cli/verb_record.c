@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hosts.h"
 #include "record.h"
 #include "vec.h"
 #include "verb.h"

@@ -40,7 +40,7 @@ int collector_open(struct collector **ret, struct board *board, const struct col
 
 	c->o = *o;
 	c->board = board;
-	rc = live_open(&c->live, &o->live, e);
+	rc = o->make ? 0 : live_open(&c->live, &o->live, e);
 	if (rc < 0) {
 		free(c);
 		return rc;
@@ -72,6 +72,23 @@ static bool wait_for_work(struct collector *c, uint64_t due_ns)
 	go = !c->quit;
 	pthread_mutex_unlock(&c->lock);
 	return go;
+}
+
+/* What others observed. */
+static void publish_made(struct collector *c)
+{
+	struct snapshot *s = snapshot_new();
+	struct err e;
+
+	if (c->o.make(c->o.make_ctx, &s->g, &e) < 0) {
+		log_debug(SERVE, "%s", e.msg);
+	} else {
+		s->start_ns = s->g.meta.start_ns;
+		s->end_ns = s->start_ns + s->g.meta.window_ns;
+		snapshot_seal(s);
+		board_put(c->board, s);
+	}
+	snapshot_unref(s);
 }
 
 static void publish(struct collector *c, uint64_t floor_ns)
@@ -106,6 +123,8 @@ static void save(struct collector *c)
 	struct err e;
 	int rc;
 
+	if (!c->live)
+		return;
 	pthread_mutex_lock(&c->lock);
 	memcpy(path, c->save_path, sizeof(path));
 	since = c->save_since_ns > c->floor_ns ? c->save_since_ns : c->floor_ns;
@@ -128,11 +147,15 @@ static void tick(struct collector *c, uint64_t due_ns)
 {
 	uint64_t began = clock_mono_ns(), floor_ns, took;
 
-	live_tick(c->live);
+	if (c->live)
+		live_tick(c->live);
 	pthread_mutex_lock(&c->lock);
 	floor_ns = c->floor_ns;
 	pthread_mutex_unlock(&c->lock);
-	publish(c, floor_ns);
+	if (c->live)
+		publish(c, floor_ns);
+	else
+		publish_made(c);
 	took = clock_mono_ns() - began;
 	pthread_mutex_lock(&c->lock);
 	c->state.ticks++;
@@ -142,7 +165,7 @@ static void tick(struct collector *c, uint64_t due_ns)
 		c->state.longest_ns = took;
 	if (began > due_ns + c->o.interval_ns / 10)
 		c->state.late_ticks++;
-	c->state.intervals = history_intervals(live_history(c->live));
+	c->state.intervals = c->live ? history_intervals(live_history(c->live)) : 0;
 	c->state.last_ns = clock_real_ns();
 	pthread_mutex_unlock(&c->lock);
 	if (c->o.news)
@@ -183,7 +206,8 @@ static void *observe(void *ctx)
 		uint64_t now = clock_mono_ns();
 
 		if (resumed(c, &was_running)) {
-			live_tick(c->live);
+			if (c->live)
+				live_tick(c->live);
 			collector_clear(c);
 			due = clock_mono_ns() + c->o.interval_ns;
 			continue;

@@ -15,6 +15,12 @@ struct collector;
 
 struct collector_options {
 	struct live_options live;
+	/**
+	 * Instead of observing this host, make the graph of each interval: of a fleet. In the collecting thread.
+	 * @param ret initialized and empty @return 0, or -errno: there is no snapshot this time
+	 */
+	int (*make)(void *ctx, struct graph *ret, struct err *e);
+	void *make_ctx;
 	uint64_t interval_ns;
 	uint64_t window_ns; /**< length of what a snapshot shows */
 	/** Called in the collecting thread behind each publication and each saved recording; must not block. */

@@ -124,6 +124,34 @@ static void add_flight(struct metrics *m, struct server *s)
 		(double)c.failed);
 }
 
+static void add_fleet(struct metrics *m, struct server *s)
+{
+	struct fleet_counts c;
+
+	if (!s->fleet)
+		return;
+	fleet_get(s->fleet, &c);
+	add_one(m, METRIC_GAUGE, "witty_fleet_hosts", "1", "Hosts in the newest graph.", (double)c.hosts);
+	add_one(m, METRIC_GAUGE, "witty_fleet_hosts_silent", "1", "Hosts that were not heard of lately.", (double)c.stale);
+	add_one(m, METRIC_GAUGE, "witty_fleet_connections_joined", "1", "Connections between hosts in it.", (double)c.joined);
+	add_one(m, METRIC_COUNTER, "witty_fleet_messages_taken_total", "1", "Messages of agents that were stored.",
+		(double)c.taken);
+	add_one(m, METRIC_COUNTER, "witty_fleet_messages_known_total", "1", "Messages that came again, and changed nothing.",
+		(double)c.duplicates);
+	add_one(m, METRIC_COUNTER, "witty_fleet_messages_refused_total", "1", "Messages that are none of an agent.",
+		(double)c.refused);
+	add_one(m, METRIC_COUNTER, "witty_fleet_failures_total", "1", "Failures of broker or store, after which it was tried again.",
+		(double)c.failures);
+	add_one(m, METRIC_GAUGE, "witty_fleet_connected", "1", "1 while the broker answers.", c.connected);
+	if (c.pending != UINT64_MAX)
+		add_one(m, METRIC_GAUGE, "witty_fleet_messages_pending", "1", "Messages that the broker holds for the group.",
+			(double)c.pending);
+	add_one(m, METRIC_GAUGE, "witty_fleet_lag_seconds", "s", "From broker to store, of the newest message.",
+		(double)c.lag_ns / 1e9);
+	add_one(m, METRIC_GAUGE, "witty_fleet_graph_seconds", "s", "Time to make the newest graph of all hosts.",
+		(double)c.world_ns / 1e9);
+}
+
 /* By the names that all of Prometheus' clients use. */
 static void add_process(struct metrics *m, struct server *s)
 {
@@ -186,6 +214,7 @@ void metrics_init(struct metrics *m, struct server *s)
 	add_analysis(m, s);
 	add_sinks(m, s);
 	add_flight(m, s);
+	add_fleet(m, s);
 	add_process(m, s);
 	if (snap) {
 		pthread_mutex_lock(&snap->lock);

@@ -37,7 +37,8 @@ struct running {
 	uint64_t ping_ns;  /* monotonic: of the last event */
 	uint64_t trim_ns;  /* monotonic: memory was last given back */
 	VEC(struct url) targets;
-	char nats_token[256];
+	char nats_token[256], broker_user[256];
+	char *password; /* part of broker_user; NULL: none */
 };
 
 static void on_news(void *ctx)
@@ -105,6 +106,41 @@ static int read_secret(const char *path, char *ret, size_t size, struct err *e)
 	return 0;
 }
 
+/* What brokers want to know of who comes. */
+static int read_secrets(struct running *r, struct err *e)
+{
+	const struct serve_options *o = r->s.o;
+	int rc = o->nats_token_file ? read_secret(o->nats_token_file, r->nats_token, sizeof(r->nats_token), e) : 0;
+
+	if (rc || !o->broker_user_file)
+		return rc;
+	rc = read_secret(o->broker_user_file, r->broker_user, sizeof(r->broker_user), e);
+	r->password = rc ? NULL : strchr(r->broker_user, ':');
+	if (!rc && !r->password)
+		return err_msg(e, -EINVAL, "'%s': a line USER:PASSWORD is needed", o->broker_user_file);
+	if (r->password)
+		*r->password++ = '\0';
+	return rc;
+}
+
+static int make_fleet(void *ctx, struct graph *ret, struct err *e)
+{
+	return fleet_graph(ctx, ret, e);
+}
+
+static int open_fleet(struct running *r, struct err *e)
+{
+	struct fleet_options o = *r->s.o->fleet;
+
+	o.broker.token = r->nats_token[0] ? r->nats_token : NULL;
+	o.broker.user = r->password ? r->broker_user : NULL;
+	o.broker.password = r->password;
+	o.broker.ca_file = r->s.o->ca_file;
+	o.broker.settings = r->s.o->broker_settings;
+	o.broker.nsettings = r->s.o->nbroker_settings;
+	return fleet_open(&r->s.fleet, &o, e);
+}
+
 static int open_sinks(struct running *r, struct err *e)
 {
 	const struct serve_options *o = r->s.o;
@@ -114,11 +150,13 @@ static int open_sinks(struct running *r, struct err *e)
 
 	for (size_t i = 0; !rc && i < o->ntargets; i++)
 		rc = url_parse(o->targets[i], vec_add(&r->targets), e);
-	if (!rc && o->nats_token_file)
-		rc = read_secret(o->nats_token_file, r->nats_token, sizeof(r->nats_token), e);
 	limits.targets = r->targets.v;
 	limits.ntargets = r->targets.n;
 	limits.nats_token = r->nats_token[0] ? r->nats_token : NULL;
+	limits.user = r->password ? r->broker_user : NULL;
+	limits.password = r->password;
+	limits.broker_settings = o->broker_settings;
+	limits.nbroker_settings = o->nbroker_settings;
 	r->s.sinks = sinks_new(&r->s, &limits);
 	for (size_t i = 0; !rc && i < o->nsubscribe; i++) {
 		rc = sinks_add(r->s.sinks, o->subscribe[i], strlen(o->subscribe[i]), true, name, e);
@@ -149,9 +187,15 @@ static int open_all(struct running *r, struct err *e)
 	rc = guard_open(&r->s.guard, &guard, e);
 	rc = rc ?: http_open(&r->s.http, &r->s, &r->port, e);
 	rc = rc ?: take_lock(r, e);
+	rc = rc ?: read_secrets(r, e);
+	if (!rc && o->fleet) {
+		rc = open_fleet(r, e);
+		collector.make = make_fleet;
+		collector.make_ctx = r->s.fleet;
+	}
 	/* Last, since it costs most, and so that nothing is observed for a server that cannot run. */
 	rc = rc ?: collector_open(&r->s.collector, r->s.board, &collector, e);
-	if (!rc && o->state_dir)
+	if (!rc && o->state_dir && !o->fleet)
 		rc = flight_open(&r->s.flight, o->state_dir, r->s.collector, e);
 	return rc;
 }
@@ -217,12 +261,14 @@ static void close_all(struct running *r)
 	if (r->s.flight)
 		flight_news(r->s.flight);
 	collector_close(r->s.collector);
+	fleet_close(r->s.fleet);
 	flight_close(r->s.flight);
 	events_free(r->s.events);
 	guard_free(r->s.guard);
 	board_free(r->s.board);
 	vec_done(&r->targets);
 	explicit_bzero(r->nats_token, sizeof(r->nats_token));
+	explicit_bzero(r->broker_user, sizeof(r->broker_user));
 	free(r->s.env);
 	if (r->s.news_fd >= 0)
 		close(r->s.news_fd);
@@ -266,8 +312,14 @@ int serve(const struct serve_options *o, struct err *e)
 	r.ping_ns = clock_mono_ns();
 	r.signals = open_signals(e);
 	rc = r.signals < 0 ? r.signals : open_all(&r, e);
-	rc = rc ?: collector_start(r.s.collector, o->keep_privileges ? NULL : observe_only, NULL, e);
-	rc = rc ?: answer_only(o, e);
+	/* A fleet observes nothing: its threads may what those may that answer. */
+	if (o->fleet)
+		rc = rc ?: answer_only(o, e);
+	rc = rc ?: collector_start(r.s.collector, o->keep_privileges || o->fleet ? NULL : observe_only, NULL, e);
+	if (!o->fleet)
+		rc = rc ?: answer_only(o, e);
+	if (o->fleet)
+		rc = rc ?: fleet_start(r.s.fleet, e);
 	rc = rc ?: analyzer_start(&r.s.analyzer, &r.s, e);
 	rc = rc ?: open_sinks(&r, e);
 	rc = rc ?: http_start(r.s.http, e);

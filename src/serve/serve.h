@@ -6,6 +6,7 @@
 
 #include "collect.h"
 #include "err.h"
+#include "fleet.h"
 #include "limit.h"
 
 /** How a server is run. All texts are borrowed and live as long as serve() runs. */
@@ -33,6 +34,10 @@ struct serve_options {
 	size_t nsubscribe;
 	const char *ca_file;	/**< authorities for what is sent by https; NULL: the system's */
 	const char *nats_token_file; /**< token for brokers; NULL: none */
+	const char *broker_user_file; /**< a line USER:PASSWORD for brokers; NULL: none */
+	const char *const *broker_settings; /**< [nbroker_settings] NAME=VALUE, Kafka's properties */
+	size_t nbroker_settings;
+	const struct fleet_options *fleet; /**< serve what a fleet publishes, and observe nothing; NULL: this host */
 	const struct limits *limits; /**< thresholds of analyses */
 	const char *lock_file;	/**< NULL: none is taken */
 	const char *port_file;	/**< the address is written there once it is open; NULL: nowhere */

@@ -12,6 +12,7 @@
 /* Private to the layer: what the parts of a running server share. All of it lives as long as the server. */
 
 struct analyzer;
+struct fleet;
 struct flight;
 struct http;
 struct sinks;
@@ -25,6 +26,7 @@ struct server {
 	struct http *http;
 	struct analyzer *analyzer;
 	struct sinks *sinks;
+	struct fleet *fleet;   /**< whose graphs the collector makes; NULL: this host is observed */
 	struct flight *flight; /**< NULL: no recordings are written */
 	char *env;	      /**< JSON object of the older envelope */
 	uint64_t started_ns;  /**< since 1970 */

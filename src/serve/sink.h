@@ -16,6 +16,7 @@
 
 struct server;
 struct sink;
+struct publisher;
 
 #define SINKS_MAX	16
 #define SINK_NAME_BYTES 65
@@ -30,6 +31,7 @@ struct sink_settings {
 	struct url url;
 	char *extra;	 /**< HTTP: members to add to the document, `"a":1,"b":2`; NULL: none */
 	char *subject;	 /**< NATS */
+	struct publisher *publisher; /**< of a fleet; made by check(), owned */
 };
 
 /** What the operator allows, whatever subscribers ask for. */
@@ -40,6 +42,10 @@ struct sink_limits {
 	const char *ca_file;	/**< authorities for https; NULL: the system's */
 	const char *state_dir;	/**< for spools; NULL: none */
 	const char *nats_token; /**< for brokers; NULL: none */
+	const char *user, *password; /**< likewise */
+	const char *const *broker_settings; /**< [nbroker_settings] NAME=VALUE, Kafka's properties */
+	size_t nbroker_settings;
+	bool trusted; /**< the operator asks, who may name any target */
 };
 
 /** A kind of subscriber: one file, one entry in the table of sinks.c. */
@@ -48,9 +54,10 @@ struct sink_kind {
 	const char *doc;
 	bool takes_path, takes_url, takes_subject;
 	const char *schemes; /**< of its address, `|` between */
+	bool takes_broker;   /**< its address is a broker's, see broker.h */
 	bool remote;	     /**< what cannot be delivered is spooled */
 	/** May it be, by the limits? Also prepares what needs the folder. @return 0, -EACCES or -EINVAL */
-	int (*check)(const struct sink_settings *s, const struct sink_limits *l, struct err *e);
+	int (*check)(struct sink_settings *s, const struct sink_limits *l, struct err *e);
 	/** What is delivered of a snapshot. NULL: nothing is made of it. */
 	void (*render)(const struct sink_settings *s, struct server *srv, struct snapshot *snap, struct strbuf *b);
 	/** Hand on. @return 0; -EBADMSG: never again; other -errno: try later */
@@ -59,7 +66,7 @@ struct sink_kind {
 };
 
 extern const struct sink_kind sink_console, sink_memory, sink_file_text, sink_file_json, sink_http, sink_otlp,
-	sink_nats;
+	sink_nats, sink_fleet;
 
 /** What became of one subscriber. */
 struct sink_counts {

@@ -80,7 +80,7 @@ static int open_below(const char *dir, const char *path, bool append, struct err
 	return fd;
 }
 
-static int check_file(const struct sink_settings *o, const struct sink_limits *l, struct err *e)
+static int check_file(struct sink_settings *o, const struct sink_limits *l, struct err *e)
 {
 	int fd;
 

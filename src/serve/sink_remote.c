@@ -15,7 +15,7 @@
 #define TIMEOUT_NS (10 * NS_PER_SEC)
 #define NATS_LINE  4096
 
-static int check_target(const struct sink_settings *o, const struct sink_limits *l, struct err *e)
+static int check_target(struct sink_settings *o, const struct sink_limits *l, struct err *e)
 {
 	if (url_allowed(&o->url, l->targets, l->ntargets))
 		return 0;

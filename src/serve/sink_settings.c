@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "json.h"
 #include "mem.h"
+#include "publisher.h"
 
 #define INTERVAL_DEFAULT_NS (5 * NS_PER_SEC)
 #define TEXT_MAX	    4096
@@ -21,6 +22,7 @@ void sink_settings_done(struct sink_settings *s)
 	free(s->url_text);
 	free(s->extra);
 	free(s->subject);
+	publisher_free(s->publisher);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -175,9 +177,9 @@ static int complete(struct sink_settings *s, struct err *e)
 	if (s->kind->takes_url) {
 		if (!s->url_text)
 			return err_msg(e, -EINVAL, "url is needed");
-		if (url_parse(s->url_text, &s->url, e) < 0)
+		if (!s->kind->takes_broker && url_parse(s->url_text, &s->url, e) < 0)
 			return e->code;
-		if (!strstr(s->kind->schemes, s->url.scheme))
+		if (!s->kind->takes_broker && !strstr(s->kind->schemes, s->url.scheme))
 			return err_msg(e, -EINVAL, "url: %s takes %s", s->kind->name, s->kind->schemes);
 	}
 	if (s->subject && (!*s->subject || !is_plain(s->subject, "._-")))

@@ -21,7 +21,7 @@
 #define SPOOL_BYTES	 (64ull << 20)
 
 const struct sink_kind *const sink_kinds[] = {&sink_console, &sink_memory, &sink_file_text, &sink_file_json,
-					      &sink_http,    &sink_otlp,   &sink_nats,	    NULL};
+					      &sink_http,    &sink_otlp,   &sink_nats,	    &sink_fleet, NULL};
 
 struct sink {
 	struct sinks *all;
@@ -110,7 +110,12 @@ static void keep_for_later(struct sink *s, struct strbuf *b)
 	struct err e;
 
 	if (s->spool) {
+		uint64_t lost = spool_lost(s->spool);
+
 		spool_put(s->spool, b, &e);
+		pthread_mutex_lock(&s->lock);
+		s->counts.dropped += spool_lost(s->spool) - lost;
+		pthread_mutex_unlock(&s->lock);
 		return;
 	}
 	if (s->waiting.n) {
@@ -249,7 +254,8 @@ static struct sink *sink_new(struct sinks *k, const struct sink_settings *o, boo
 	s->all = k;
 	s->o = *o;
 	s->limits = k->limits;
-	if (trust && o->url_text) {
+	s->limits.trusted = trust;
+	if (trust && o->url_text && !o->kind->takes_broker) {
 		s->target = o->url;
 		s->limits.targets = &s->target;
 		s->limits.ntargets = 1;
