@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "finding_hosts.h"
 #include "rule_parts.h"
 
 static void finding_done(struct finding *fi)
@@ -33,6 +34,16 @@ static void try_rule(struct findings *f, struct facts *x, const struct rule *rul
 		v.evidence = r.clear ? r.clear : "nothing of the kind was seen";
 	}
 	vec_push(&f->verdicts, v);
+}
+
+/* After those of each host: in the same list, where it stands at @p at. */
+static void try_across(struct findings *f, struct facts *x, size_t at)
+{
+	struct rule_verdict v;
+
+	try_rule(f, x, rule_at(at));
+	v = f->verdicts.v[--f->verdicts.n];
+	f->verdicts.v[at] = v;
 }
 
 static uint32_t first_subject(const struct finding *fi)
@@ -276,18 +287,24 @@ static void add_sight(struct findings *f, const char *text)
 void findings_init(struct findings *f, const struct study *s)
 {
 	struct facts x;
+	bool several;
 
 	memset(f, 0, sizeof(*f));
 	arena_init(&f->arena);
 	f->window_ns = s->g->meta.window_ns;
+	several = findings_of_hosts(f, s);
 	facts_init(&x, s);
 	for (size_t i = 0; rule_at(i); i++)
-		try_rule(f, &x, rule_at(i));
+		if (!several)
+			try_rule(f, &x, rule_at(i));
+		else if (rule_at(i)->across)
+			try_across(f, &x, i);
 	facts_done(&x);
 	sort_findings(f);
 	join_equal_roots(f);
 	join_reasons(f, s->g);
-	join_shortage(f);
+	if (!several)
+		join_shortage(f);
 	sort_findings(f);
 	vec_for(&f->v, fi)
 		f->counts[fi->severity]++;

@@ -84,6 +84,14 @@ void hosts_copy_about(struct graph *into, const struct graph *from)
 void hosts_add(struct graph *into, const struct graph *from, const char *name)
 {
 	graph_merge_host(into, from, name);
+	for (size_t i = into->nodes.n; from->meta.window_ns && i-- > 0;) {
+		struct node *n = into->nodes.v[i];
+
+		if (n->type != &host_type || strcmp(n->ns, name) != 0)
+			continue;
+		SET(host, n, window_ns, from->meta.window_ns);
+		break;
+	}
 	vec_for(&from->status, s)
 		graph_add_status(into, of_host(into, name, s->source), s->state, s->rung,
 				 s->reason);

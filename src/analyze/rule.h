@@ -25,6 +25,7 @@ struct rule {
 	 * Findings of this family with the same root are one. NULL: of this rule only.
 	 */
 	const char *family;
+	bool across; /**< looks at several hosts as one, where there are several; the others at each by itself */
 	/** Calls rule_fire() for each finding, or rule_unknown(); neither: clear. */
 	void (*check)(struct rule_run *r);
 };

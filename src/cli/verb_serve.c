@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker.h"
+#include "fleet/broker.h"
 #include "guard.h"
 #include "hosts.h"
 #include "instance.h"

@@ -52,6 +52,7 @@ struct collect {
 	struct connections *connections;
 	uint32_t netns; /**< inode number of the only network namespace that counts; 0: all do */
 	struct exchange *exchange;
+	bool goes_on;	    /**< no sample says that it is the last: what is due at the end is done now and then */
 	unsigned sweeping;  /**< ticks that still look for what can be forgotten */
 	size_t sweep_above; /**< things kept in mind that make it worth while */
 	struct proc_probe *proc_probe;	 /**< NULL: not available */

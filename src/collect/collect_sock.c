@@ -192,7 +192,7 @@ int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e
 	}
 	rc = rc ?: sock_probe_read(c->sock_probe, on_sample, &x, e);
 	rc = rc ?: sock_probe_events(c->sock_probe, on_tcp_event, &x, e);
-	if (!rc && last)
+	if (!rc && (last || (c->goes_on && connections_due(c))))
 		connections_look(c, g);
 	return rc == -ENOTSUP ? 0 : rc;
 }

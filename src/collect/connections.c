@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "clock.h"
 #include "collect.h"
 #include "conntrack.h"
 #include "flows.h"
@@ -15,12 +16,15 @@
 
 /* Lines of a table of the kernel that are read at most: it may have millions. */
 #define LINES_MAX 262144
+#define LOOK_EVERY_NS (5 * NS_PER_SEC)
+#define LOOK_REST     50 /* times as long as a look took, until the next */
 
 struct connections {
 	VEC(struct sock_facts) v;
 	struct idmap by_ends;
 	uint64_t left_out;
 	bool tracked; /* the kernel's table could be read */
+	uint64_t due_ns; /* monotonic: when to look again */
 };
 
 struct connections *connections_new(void)
@@ -225,10 +229,25 @@ static void look_at_namespaces(struct collect *c, struct graph *g)
 
 void connections_look(struct collect *c, struct graph *g)
 {
-	if (!c->connections->v.n)
+	struct connections *x = c->connections;
+	uint64_t began = clock_mono_ns(), took;
+
+	if (!x->v.n)
 		return;
 	read_tracked(c, g);
 	look_at_namespaces(c, g);
+	took = clock_mono_ns() - began;
+	x->due_ns = began + (took * LOOK_REST > LOOK_EVERY_NS ? took * LOOK_REST : LOOK_EVERY_NS);
+	/* Those that still move something come again: of an observation that goes on, the newest are kept. */
+	if (c->goes_on && x->v.n > CONNECTIONS_MAX / 2) {
+		vec_clear(&x->v);
+		idmap_done(&x->by_ends);
+	}
+}
+
+bool connections_due(const struct collect *c)
+{
+	return clock_mono_ns() >= c->connections->due_ns;
 }
 
 void connections_describe(const struct collect *c, struct graph *g)

@@ -26,5 +26,7 @@ void connections_add(struct collect *c, struct graph *g, uint32_t proc, const st
  * Costs a read of the kernel's table of tracked connections.
  */
 void connections_look(struct collect *c, struct graph *g);
+/** Whether it is time for that, for who never ends: each 5 s, and at most a fiftieth of the time is spent on it. */
+bool connections_due(const struct collect *c);
 
 void connections_describe(const struct collect *c, struct graph *g);

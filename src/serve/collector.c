@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "log.h"
 #include "mem.h"
 
 struct collector {

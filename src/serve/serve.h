@@ -6,7 +6,7 @@
 
 #include "collect.h"
 #include "err.h"
-#include "fleet.h"
+#include "fleet/fleet.h"
 #include "limit.h"
 
 /** How a server is run. All texts are borrowed and live as long as serve() runs. */

@@ -9,9 +9,9 @@
 #include <sys/random.h>
 
 #include "clock.h"
+#include "fleet/publisher.h"
 #include "json.h"
 #include "mem.h"
-#include "publisher.h"
 
 #define INTERVAL_DEFAULT_NS (5 * NS_PER_SEC)
 #define TEXT_MAX	    4096

@@ -78,7 +78,8 @@ class Daemon:
 
     def start(self):
         with open(self.log, "a") as log:
-            self.p = subprocess.Popen(["ip", "netns", "exec", self.netns, WITTY, *self.words, "--listen", f"127.0.0.1:{self.port}",
+            # Unlike `ip netns exec`, this leaves /sys as it is, where the probe of UDP finds the control groups.
+            self.p = subprocess.Popen(["nsenter", f"--net=/run/netns/{self.netns}", WITTY, *self.words, "--listen", f"127.0.0.1:{self.port}",
                                        "--keep-privileges"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def get(self, path):
@@ -121,7 +122,7 @@ def fleets(net, folder, broker):
     return [Daemon(net, folder, h, API, "fleet-" + h, *words) for h in ("alpha", "gamma")]
 
 
-def flows_of(fleet, expected):
+def flows_of(fleet, roots):
     """As in test_merge.py: what a server's child moves is the server's. @return {} until there is a graph"""
     items, path = [], "/api/v1/flows?limit=1000"
     parent, cursor = {}, "/api/v1/entities?type=process&limit=1000"
@@ -138,7 +139,6 @@ def flows_of(fleet, expected):
             return {}
         items += page["items"]
         path = page.get("next") and f"/api/v1/flows?limit=1000&cursor={page['next']}"
-    roots = {pid for pair in expected for pid in pair[:2]}
     found = {}
     for f in items:
         pair = []
@@ -157,9 +157,10 @@ def flows_of(fleet, expected):
 def compare(fleet, expected, ranks):
     ring = {(ranks[i].pid, ranks[(i + 1) % len(ranks)].pid, "tcp") for i in range(len(ranks))}
     last = {}
+    roots = {pid for pair in [*expected, *ring] for pid in pair[:2]}
 
     def settled():
-        last["found"] = flows_of(fleet, expected)
+        last["found"] = flows_of(fleet, roots)
         rest = {k: v for k, v in last["found"].items() if k not in ring}
         return rest == expected and ring <= set(last["found"])
     try:

@@ -182,6 +182,7 @@ const struct rule rules_control[] = {
      RULE_LIMITS(LIMIT_cpu_demand),
      .check = check_demand},
     {.id = "uneven-work",
+     .across = true,
      .layer = LAYER_CONTROL,
      .title = "One rank does more work than the others",
      .fires = "the busiest member of a group has at least 1.5 times the mean CPU time of all, and "
@@ -192,6 +193,7 @@ const struct rule rules_control[] = {
      .family = "thread",
      .check = check_uneven},
     {.id = "not-as-declared",
+     .across = true,
      .layer = LAYER_CONTROL,
      .title = "A parallel job does not run as it was declared",
      .fires = "command line or environment declare another number of ranks, or another pattern, "

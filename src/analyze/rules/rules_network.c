@@ -471,6 +471,7 @@ const struct rule rules_network[] = {
 		 LIMIT_few_packets),
      .check = check_retransmits},
     {.id = "network-latency",
+     .across = true,
      .layer = LAYER_NETWORK,
      .title = "Ranks on different hosts are far apart",
      .fires = "a rank of a parallel job talks to another host with a round-trip time above "
@@ -508,6 +509,7 @@ const struct rule rules_network[] = {
      .advice = "cable, switch port, subnet manager.",
      .check = check_rdma_down},
     {.id = "sockets-despite-rdma",
+     .across = true,
      .layer = LAYER_NETWORK,
      .title = "Ranks use TCP between hosts although RDMA is there",
      .fires = "a job's ranks exchange at least 1 MB/s with other hosts over TCP and an RDMA port "

@@ -1,5 +1,5 @@
 /* The table of brokers, and their addresses. */
-#include "broker.h"
+#include "fleet/broker.h"
 
 #include <errno.h>
 #include <stdio.h>

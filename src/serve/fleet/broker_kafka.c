@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker.h"
 #include "clock.h"
+#include "fleet/broker.h"
 #include "mem.h"
 
 #define TEXT 512

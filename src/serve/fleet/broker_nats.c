@@ -6,11 +6,11 @@
 #include <string.h>
 #include <strings.h>
 
-#include "broker.h"
 #include "clock.h"
-#include "fleet_json.h"
+#include "fleet/broker.h"
+#include "fleet/fleet_json.h"
+#include "fleet/nats.h"
 #include "mem.h"
-#include "nats.h"
 
 #define CONNECT_NS  (10 * NS_PER_SEC)
 #define API_NS	    (10 * NS_PER_SEC)

@@ -1,5 +1,5 @@
 /* A fleet: fetching, storing, acknowledging; and one graph of all hosts. */
-#include "fleet.h"
+#include "fleet/fleet.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "clock.h"
-#include "fleet_store.h"
+#include "fleet/fleet_store.h"
 #include "hosts.h"
 #include "json.h"
 #include "log.h"

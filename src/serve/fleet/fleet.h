@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "broker.h"
 #include "err.h"
+#include "fleet/broker.h"
 #include "graph.h"
 #include "strbuf.h"
 

@@ -1,5 +1,5 @@
 /* Picks single members out of small JSON objects. */
-#include "fleet_json.h"
+#include "fleet/fleet_json.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Messages of agents: the line in front, and the packing of what follows. */
-#include "fleet_message.h"
+#include "fleet/fleet_message.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "fleet_json.h"
+#include "fleet/fleet_json.h"
 #include "graph_text.h"
 #include "hosts.h"
 #include "json.h"

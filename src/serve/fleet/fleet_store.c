@@ -1,5 +1,5 @@
 /* The fleet's store: hosts, ranges of numbers, counts by the minute. */
-#include "fleet_store.h"
+#include "fleet/fleet_store.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "err.h"
-#include "fleet_message.h"
+#include "fleet/fleet_message.h"
 #include "strbuf.h"
 
 /*

@@ -1,5 +1,5 @@
 /* The protocol of NATS: lines, headers, and messages of known length. */
-#include "nats.h"
+#include "fleet/nats.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/random.h>
 
 #include "clock.h"
-#include "fleet_json.h"
+#include "fleet/fleet_json.h"
 #include "json.h"
 #include "mem.h"
 

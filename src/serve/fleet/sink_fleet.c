@@ -7,12 +7,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "broker.h"
 #include "clock.h"
-#include "fleet_message.h"
+#include "fleet/broker.h"
+#include "fleet/fleet_message.h"
+#include "fleet/publisher.h"
 #include "hosts.h"
 #include "mem.h"
-#include "publisher.h"
 #include "server.h"
 #include "sink.h"
 
