@@ -140,7 +140,7 @@ static int read_head(struct nats *n, char *words, bool headers, size_t *ret_head
 static int read_message(struct nats *n, char *words, bool headers, struct nats_message *ret, uint64_t deadline_ns,
 			struct err *e)
 {
-	size_t head, all;
+	size_t head = 0, all = 0;
 	int rc = read_head(n, words, headers, &head, &all, e);
 
 	rc = rc ?: need(n, all + 2, deadline_ns, e);

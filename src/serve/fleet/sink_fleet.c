@@ -86,11 +86,11 @@ static void render(const struct sink_settings *o, struct server *s, struct snaps
 	struct fleet_message m = {.seq = ++o->publisher->seq, .start_ns = snap->start_ns, .end_ns = snap->end_ns,
 				  .interval_ns = o->interval_ns, .part = 1, .parts = 1};
 	struct strbuf packed = {0};
-	bool gzip;
+	enum encoding plain;
 
 	copy_text(m.run, sizeof(m.run), o->publisher->run);
 	if (analysed)
-		findings = snapshot_text(analysed, RENDER_FINDINGS, NULL, NULL, false, &gzip);
+		findings = snapshot_text(analysed, RENDER_FINDINGS, NULL, NULL, ENCODING_PLAIN, &plain);
 	pthread_mutex_lock(&snap->lock);
 	name_host(&m, &snap->g);
 	fleet_pack(&snap->g, findings && findings->n ? findings->s : NULL, &packed);
