@@ -201,8 +201,8 @@ static bool reason_names(const struct finding *wait, const struct finding *reaso
 	bool plain = !strcmp(wait->rule, "slow-producer") || !strcmp(wait->rule, "back-pressure") ||
 		     !strcmp(wait->rule, "serial-thread");
 
-	if (plain && is_of_messages(reason))
-		return true;
+	if (is_of_messages(reason))
+		return plain && reason->confidence_pct >= MESSAGES_PCT;
 	return plain && !strcmp(reason->family, "disk") && reason->severity + 1 >= wait->severity;
 }
 

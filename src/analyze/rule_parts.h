@@ -73,15 +73,18 @@ enum neighbour fact_neighbour(const struct facts *x, const struct hot_thread *th
 
 /** Nice value of a thread: above 0 it has less weight than usual; 0 where it is not known. */
 int64_t fact_nice(const struct facts *x, uint32_t thread);
+/** Whether it has less weight than usual, and than who came most often in its place, where that is known. */
+bool fact_has_less_weight(const struct facts *x, const struct hot_thread *th);
 
 /**
  * Whether a thread lacks CPUs as all others do that were recorded: then the host, or what the job may use of it,
  * has too few, and nobody is to blame for being late by that.
  *
  * @param thread NODE_NONE: no single one
+ * @param rival one that does not count among the others; NODE_NONE: all do
  * @return time that the others wanted a CPU for each of time that they had one; 0: it does not
  */
-double fact_shared_shortage(const struct facts *x, uint32_t thread);
+double fact_shared_shortage(const struct facts *x, uint32_t thread, uint32_t rival);
 
 /** Share of the window in percent; 0 when that is not known. */
 double facts_pct(const struct facts *x, double ns);
@@ -89,6 +92,10 @@ double facts_pct(const struct facts *x, double ns);
 bool facts_has_source(const struct facts *x, const char *source);
 /** Why a source is off or reduced; NULL: it is not, or it is not there. */
 const char *facts_source_reason(const struct facts *x, const char *source);
+
+/* Confidence that small messages hold somebody up: one way, and as requests with answers, which are small by nature. */
+#define MESSAGES_PCT	      75
+#define MESSAGES_ANSWERED_PCT 55
 
 /** One rule being tried. */
 struct rule_run {

@@ -786,6 +786,71 @@ TEST(who_came_in_its_place_is_the_neighbour_that_counts)
 	}
 }
 
+TEST(who_waits_for_its_parent_waits_for_work)
+{
+	for (int child = 0; child < 2; child++) {
+		uint32_t worker;
+		struct world w;
+
+		begin(&w);
+		worker = add_process(&w, 300, "worker");
+		if (child)
+			graph_link(&w.g, &parent_of_type, w.rank[0], worker);
+		worker = add_thread(&w, worker, 300, "worker", 1, 0.1, 2);
+		analyse(&w);
+		producer(&w);
+		w.w.patterns.v[0].threads.v[0] = worker;
+		find(&w);
+		assert_string_equal(w.f.v.v[0].rule, "slow-producer");
+		assert_int_equal(w.f.v.v[0].severity, child ? SEVERITY_NOTICE : SEVERITY_CRITICAL);
+		done(&w);
+	}
+}
+
+TEST(what_others_wait_counts_where_one_has_the_cpu)
+{
+	for (int waited = 0; waited < 2; waited++) {
+		struct wait_root root = {.state = STATE_RUNQ, .waiters = 3, .waited_ns = 20 * SECOND,
+					 .wall_ns = WINDOW * 6 / 10};
+		struct world w;
+
+		begin(&w);
+		neighbour(&w);
+		analyse(&w);
+		root.thread = w.thread[0];
+		if (waited)
+			vec_push(&w.w.roots, root);
+		find(&w);
+		assert_int_equal(w.f.v.n, 1);
+		assert_string_equal(w.f.v.v[0].rule, "cpu-wait");
+		assert_int_equal(w.f.v.v[0].severity, waited ? SEVERITY_CRITICAL : SEVERITY_WARNING);
+		assert_int_equal(w.f.v.v[0].lost_ns, (waited ? 20 : 4) * SECOND);
+		done(&w);
+	}
+}
+
+TEST(who_lacks_cpus_like_all_blames_nobody)
+{
+	for (int busy = 0; busy < 2; busy++) {
+		const struct finding *fi;
+		struct world w;
+
+		begin(&w);
+		/* One that ran more than the thread; the other ranks are as short of CPUs, or the CPU is its alone. */
+		add_thread(&w, add_process(&w, 300, "other"), 300, "other", busy ? 6 : 4, 0.1, 0);
+		set_times(&w, w.thread[0], 1, 6);
+		set_times(&w, w.thread[1], 1, 6);
+		analyse(&w);
+		find(&w);
+		fi = findings_about(&w.f, w.thread[0]);
+		assert_non_null(fi);
+		assert_string_equal(fi->rule, "cpu-wait");
+		assert_int_equal(fi->severity, busy ? SEVERITY_CRITICAL : SEVERITY_NOTICE);
+		assert_int_equal(fi->root != NODE_NONE, busy);
+		done(&w);
+	}
+}
+
 TEST(a_stopped_process_that_nobody_waits_for_is_a_notice)
 {
 	struct world w;
@@ -817,6 +882,9 @@ int main(void)
 	    cmocka_unit_test(who_paces_itself_is_no_fault),
 	    cmocka_unit_test(messages_that_are_too_small_are_why_their_producer_is_slow),
 	    cmocka_unit_test(who_came_in_its_place_is_the_neighbour_that_counts),
+	    cmocka_unit_test(who_waits_for_its_parent_waits_for_work),
+	    cmocka_unit_test(what_others_wait_counts_where_one_has_the_cpu),
+	    cmocka_unit_test(who_lacks_cpus_like_all_blames_nobody),
 	    cmocka_unit_test(a_stopped_process_that_nobody_waits_for_is_a_notice),
 	};
 

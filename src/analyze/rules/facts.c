@@ -248,12 +248,23 @@ int64_t fact_nice(const struct facts *x, uint32_t thread)
 	return n->type == &thread_type && HAS(thread, n, nice) ? GET(thread, n, nice) : 0;
 }
 
-double fact_shared_shortage(const struct facts *x, uint32_t thread)
+bool fact_has_less_weight(const struct facts *x, const struct hot_thread *th)
+{
+	int64_t nice = fact_nice(x, th->node);
+	const struct node *other = th->preempter == HOT_NONE ? NULL : x->g->nodes.v[th->preempter];
+
+	return nice > 0 && (!other || !HAS(thread, other, nice) || GET(thread, other, nice) < nice);
+}
+
+double fact_shared_shortage(const struct facts *x, uint32_t thread, uint32_t rival)
 {
 	const struct hot_thread *own =
 	    x->hot && thread != NODE_NONE ? hot_of(x->hot, thread) : NULL;
-	double others = stretch(x->run_ns - (own ? own->run_ns : 0),
-				x->runq_ns - (own ? own->runq_ns : 0));
+	const struct hot_thread *but =
+	    x->hot && rival != NODE_NONE && rival != thread ? hot_of(x->hot, rival) : NULL;
+	double others =
+	    stretch(x->run_ns - (own ? own->run_ns : 0) - (but ? but->run_ns : 0),
+		    x->runq_ns - (own ? own->runq_ns : 0) - (but ? but->runq_ns : 0));
 
 	if (others < SHORT_LEAST)
 		return 0;

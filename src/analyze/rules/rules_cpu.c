@@ -251,11 +251,31 @@ struct starved {
 	enum neighbour neighbour;
 	double lost, ran;
 	size_t n;
+	/* By others, for its threads while these had no CPU; at least one of them, for so long. */
+	uint64_t caused_ns, wall_ns;
+	uint32_t waiters;
+	bool shared; /* the others that were recorded lack CPUs likewise */
 };
 
 static bool lacks_cpu(const struct rule_run *r, const struct hot_thread *th)
 {
 	return facts_pct(r->x, (double)th->runq_ns) >= rule_limit(r, LIMIT_hot_runq);
+}
+
+/* A step of a job takes as long as the one that all wait for: it is their time, too. */
+static void find_caused(const struct rule_run *r, const struct process_fact *p, struct starved *s)
+{
+	if (!r->x->s->w)
+		return;
+	vec_for(&r->x->s->w->roots, root) {
+		if (root->state != STATE_RUNQ || root->idle || fact_process(r->x, root->thread) != p)
+			continue;
+		s->caused_ns += root->waited_ns;
+		if (root->wall_ns > s->wall_ns)
+			s->wall_ns = root->wall_ns;
+		if (root->waiters > s->waiters)
+			s->waiters = root->waiters;
+	}
 }
 
 static void find_starved(const struct rule_run *r, const struct process_fact *p, struct starved *s)
@@ -274,6 +294,18 @@ static void find_starved(const struct rule_run *r, const struct process_fact *p,
 	if (!s->worst)
 		return;
 	s->neighbour = fact_neighbour(r->x, s->worst, &s->rival);
+	find_caused(r, p, s);
+	/* Whoever has half of a CPU is no part of a crowd. */
+	s->shared = s->neighbour == NEIGHBOUR_OTHER &&
+		    facts_pct(r->x, (double)s->rival->run_ns) < BUSY_PCT &&
+		    fact_shared_shortage(r->x, s->worst->node, s->rival->node) > 0;
+}
+
+/* One that has most of what it lacks is the cause; a crowd is not. */
+static bool has_one_rival(const struct starved *s)
+{
+	return s->neighbour == NEIGHBOUR_OTHER && !s->shared && s->rival->run_ns * 2 >= s->worst->runq_ns &&
+	       s->rival->run_ns * 2 >= s->worst->run_ns * 3;
 }
 
 /*
@@ -282,9 +314,13 @@ static void find_starved(const struct rule_run *r, const struct process_fact *p,
  */
 static enum severity starved_grade(struct rule_run *r, const struct starved *s)
 {
-	enum severity grade = rule_grade(r, facts_pct(r->x, s->lost) / (double)s->n);
+	double share = facts_pct(r->x, s->lost) / (double)s->n;
+	enum severity grade = rule_grade(r, share);
 
-	if (s->neighbour == NEIGHBOUR_EQUAL)
+	if (has_one_rival(s))
+		return rule_grade(r, fmax(share, facts_pct(r->x, (double)s->wall_ns)));
+
+	if (s->neighbour == NEIGHBOUR_EQUAL || s->shared)
 		return grade > SEVERITY_NOTICE ? SEVERITY_NOTICE : grade;
 	if (s->neighbour == NEIGHBOUR_UNKNOWN)
 		return grade > SEVERITY_NOTICE ? grade - 1 : grade;
@@ -296,9 +332,7 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 	bool known = s->neighbour == NEIGHBOUR_OTHER;
 	double pct = facts_pct(r->x, (double)s->worst->runq_ns);
 	const struct process_fact *o = known ? fact_process(r->x, s->rival->node) : NULL;
-	/* One that has most of what it lacks is the cause; a crowd is not. */
-	bool one = o && s->rival->run_ns * 2 >= s->worst->runq_ns &&
-		   s->rival->run_ns * 2 >= s->worst->run_ns * 3;
+	bool one = o && has_one_rival(s), spreads = one && (double)s->caused_ns > s->lost;
 	struct finding *fi =
 	    rule_fire(r, starved_grade(r, s), known ? 85 : 60, one ? o->node : NODE_NONE);
 
@@ -308,7 +342,10 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 			finding_subject(fi, fact_thread(r->x, p, i)->node);
 	if (known)
 		finding_subject(fi, s->rival->node);
-	finding_lost(fi, s->lost, "time that its threads were runnable without a CPU");
+	if (spreads)
+		finding_lost(fi, (double)s->caused_ns, "time that others waited for its threads while these had no CPU");
+	else
+		finding_lost(fi, s->lost, "time that its threads were runnable without a CPU");
 	finding_value(r, fi, s->worst->node, "share of the window runnable without a CPU", pct,
 		      PERCENT, LIMIT_hot_runq);
 	fi->title = rule_text(r, "%s waits for a CPU for %.0f %% of the window%s%s",
@@ -341,7 +378,10 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 				   "look at nice values and at what runs "
 				   "beside this machine, if it is a virtual one.");
 	}
-	if (fact_nice(r->x, s->worst->node) > 0) {
+	if (spreads)
+		fi->why = rule_text(r, "%s Meanwhile %u threads waited for its threads, %s in all.", fi->why, s->waiters,
+				    rule_ns(r, (double)s->caused_ns));
+	if (fact_has_less_weight(r->x, s->worst)) {
 		fi->why = rule_text(r, "%s Its nice value is %" PRId64 ": others come first.", fi->why,
 				    fact_nice(r->x, s->worst->node));
 		finding_advice(fi, "Start it without nice, or set its value back.");
@@ -404,9 +444,10 @@ const struct rule rules_cpu[] = {
      .title = "Threads wait for a free CPU",
      .fires =
 	 "threads of a process were runnable without a CPU for more than `hot.runq` of the window.",
-     .graded = "share of time lost: mean run-queue time of those threads, of the window; at most a "
+     .graded = "share of time lost: mean run-queue time of those threads, of the window, or, where one other "
+	       "process has the CPU instead, the time in which anybody waited for them meanwhile, if that is more; at most a "
 	       "notice where equals of the same job "
-	       "had the CPU, one level less where it is not known who had it.",
+	       "had the CPU or all others lack CPUs likewise, one level less where it is not known who had it.",
      .needs = "thread.runq_ns (probe sched).",
      .advice = "CPUs that the neighbour does not use, or a lower priority for it.",
      RULE_LIMITS(LIMIT_hot_runq),

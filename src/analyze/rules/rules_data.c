@@ -32,6 +32,7 @@ static void check_messages(struct rule_run *r)
 			enum severity grade;
 			double mean, share;
 			struct finding *fi;
+			bool answered;
 
 			if (!l->messages || !l->measured || from->kind != ACTOR_PROCESS ||
 			    t->actors.v[l->to].kind != ACTOR_PROCESS)
@@ -46,9 +47,10 @@ static void check_messages(struct rule_run *r)
 			    per_s(r->x, l->messages) < rule_limit(r, LIMIT_loader_calls))
 				continue;
 			grade = rule_grade(r, share);
-			if (grade < SEVERITY_NOTICE || is_answered(t, l))
+			answered = is_answered(t, l);
+			if (grade < SEVERITY_NOTICE || answered)
 				grade = SEVERITY_NOTICE;
-			fi = rule_fire(r, grade, 75, from->node);
+			fi = rule_fire(r, grade, answered ? MESSAGES_ANSWERED_PCT : MESSAGES_PCT, from->node);
 			finding_subject(fi, from->node);
 			finding_subject(fi, t->actors.v[l->to].node);
 			finding_lost(

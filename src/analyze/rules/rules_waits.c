@@ -54,6 +54,32 @@ static bool is_asked_by(const struct facts *x, uint32_t waiter, uint32_t root)
 	return a != TOPO_NONE && b != TOPO_NONE && a != b && topo_who_asks(x->s->t, b, a) > 0;
 }
 
+static bool descends(const struct facts *x, const struct process_fact *of, const struct process_fact *up)
+{
+	for (unsigned depth = 0; of && depth < 64; depth++) {
+		if (of == up)
+			return true;
+		of = of->parent == NODE_NONE ? NULL : &x->processes.v[of->parent];
+	}
+	return false;
+}
+
+/* Who was started by the one that it waits for waits for work: a loader for its trainer, a worker for its master. */
+static bool waits_for_work(const struct facts *x, const struct wait_pattern *p)
+{
+	const struct process_fact *up = p->root != NODE_NONE ? fact_process(x, p->root) : NULL;
+
+	if (!up || p->kind != PATTERN_SLOW_PRODUCER)
+		return false;
+	vec_for(&p->threads, th) {
+		const struct process_fact *of = fact_process(x, *th);
+
+		if (!of || of == up || !descends(x, of, up))
+			return false;
+	}
+	return p->threads.n != 0;
+}
+
 /* Who started a process and looks whether it has ended or said something has nothing else to do
  * meanwhile. */
 static bool watches_child(const struct facts *x, const struct wait_pattern *p)
@@ -63,14 +89,7 @@ static bool watches_child(const struct facts *x, const struct wait_pattern *p)
 
 	/* Where data is known to go from the child to it, as from a loader, the confidence is
 	 * higher. */
-	if (!up || !of || up == of || p->confidence_pct > 60)
-		return false;
-	for (unsigned depth = 0; of && depth < 64; depth++) {
-		if (of == up)
-			return true;
-		of = of->parent == NODE_NONE ? NULL : &x->processes.v[of->parent];
-	}
-	return false;
+	return up && of && up != of && p->confidence_pct <= 60 && descends(x, of, up);
 }
 
 /* The root itself lacks a CPU, and who has it is not in the recording: as with cpu-wait, one level
@@ -81,7 +100,7 @@ static enum severity known_grade(const struct rule_run *r, enum severity grade, 
 	    root == NODE_NONE || !r->x->hot ? NULL : hot_of(r->x->hot, root);
 
 	/* Less weight than usual is why, whoever has the CPU instead. */
-	if (!th || fact_nice(r->x, root) > 0 || th->runq_ns <= 2 * th->run_ns || grade <= SEVERITY_NOTICE ||
+	if (!th || fact_has_less_weight(r->x, th) || th->runq_ns <= 2 * th->run_ns || grade <= SEVERITY_NOTICE ||
 	    fact_neighbour(r->x, th, NULL) != NEIGHBOUR_UNKNOWN)
 		return grade;
 	return grade - 1;
@@ -194,7 +213,7 @@ static bool works_like_equals(const struct facts *x, const struct wait_pattern *
  */
 static uint64_t own_ns(const struct facts *x, const struct wait_pattern *p)
 {
-	double all = (double)p->ns - (double)p->rest_ns, shortage = fact_shared_shortage(x, p->root), own;
+	double all = (double)p->ns - (double)p->rest_ns, shortage = fact_shared_shortage(x, p->root, NODE_NONE), own;
 
 	if (p->kind == PATTERN_INVERSION || shortage <= 0)
 		return all > 0 ? (uint64_t)all : 0;
@@ -225,7 +244,7 @@ static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 	fi = rule_fire(r, known_grade(r, rule_grade(r, share), p->root), p->confidence_pct, root);
 	if (p->kind == PATTERN_HANDOVER && fi->severity > SEVERITY_WARNING)
 		fi->severity = SEVERITY_WARNING;
-	if (watches_child(r->x, p))
+	if (watches_child(r->x, p) || waits_for_work(r->x, p))
 		fi->severity = SEVERITY_NOTICE;
 	fi->chains = p->root != NODE_NONE;
 	for (size_t i = 0; i < p->threads.n && fi->subjects.n < 32; i++)
@@ -370,7 +389,7 @@ static void straggler_fired(struct rule_run *r, const struct wait_straggler *s)
 	}
 	share =
 	    others && s->period_ns ? (double)wait * 100 / (double)others / (double)s->period_ns : 0;
-	if ((!s->fixed || s->extra == STATE_RUNQ) && fact_shared_shortage(r->x, s->fixed ? root : NODE_NONE) > 0)
+	if ((!s->fixed || s->extra == STATE_RUNQ) && fact_shared_shortage(r->x, s->fixed ? root : NODE_NONE, NODE_NONE) > 0)
 		share *= 1 - s->ready_pct / 100;
 	lost = share / 100 * (double)r->x->window_ns * (double)others;
 	if (rule_grade(r, share) == SEVERITY_INFO)
