@@ -136,6 +136,8 @@ struct hot_thread {
 	double similarity,
 	    remote_pct;      /**< CPU time by node against memory by node of its process */
 	double llc_miss_pct; /**< misses of references */
+	double ipc;	     /**< instructions for each cycle */
+	bool remote_measured; /**< remote_pct is of sampled accesses, not what its placement lets expect */
 	struct hot_since_start since;
 
 	struct by_node cpu, memory;           /**< as in numa_rows.h; empty: not known */

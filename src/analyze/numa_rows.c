@@ -120,14 +120,21 @@ void numa_counters_of(struct graph *g, const struct node *n, struct numa_counter
 	memset(ret, 0, sizeof(*ret));
 	ret->ipc = ratio(n, numa_f_instructions, numa_f_cycles);
 	ret->llc_miss_pct = miss < 0 ? -1 : miss * 100;
+	ret->memory_bytes_s = ret->peak_pct = -1;
+	ret->peak_bytes_s = HAS(numa, n, peak_bytes_s) ? (double)GET(numa, n, peak_bytes_s) : -1;
 	for (size_t k = 0; k < 5; k++) {
 		ret->rate_names[k] = kinds[k].name;
 		for (size_t i = 0; i < out.n; i++) {
 			const struct edge *d = g->edges.v[out.v[i]];
 
-			/* They have one field each, the same. */
+			/* Their first field is the same. */
 			if (d->type == kinds[k].type && d->measured & 1)
 				ret->rates[k] = field_get(&d->type->fields[0], d->data).str;
+			if (d->type == &ddr_bandwidth_type && HAS(ddr_bandwidth, d, total_bytes) && g->meta.window_ns)
+				ret->memory_bytes_s = (double)GET(ddr_bandwidth, d, total_bytes) * 1e9 /
+						      (double)g->meta.window_ns;
 		}
 	}
+	if (ret->memory_bytes_s >= 0 && ret->peak_bytes_s > 0)
+		ret->peak_pct = ret->memory_bytes_s * 100 / ret->peak_bytes_s;
 }

@@ -35,6 +35,9 @@ struct numa_counters {
 	double llc_miss_pct; /**< misses of the last level of cache that was counted, of its references */
 	const char *rates[5]; /**< JSON objects: memory, home agent, interconnect, L3, links */
 	const char *rate_names[5];
+	double memory_bytes_s; /**< traffic of its memory, over the window */
+	double peak_bytes_s;   /**< the most that it can have */
+	double peak_pct;       /**< traffic, of the most */
 };
 
 void numa_counters_of(struct graph *g, const struct node *n, struct numa_counters *ret);

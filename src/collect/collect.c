@@ -21,6 +21,7 @@
 #include "connections.h"
 #include "flows.h"
 #include "ipc_probe.h"
+#include "perf_pmu.h"
 #include "proc_probe.h"
 #include "sched_probe.h"
 #include "sock_probe.h"
@@ -60,6 +61,18 @@ PROBE(sock)
 PROBE(ipc)
 PROBE(block)
 
+/* With counters only if there are some: they cost something at each switch. */
+static int open_sched_counting(struct collect *c, struct err *e)
+{
+	int rc;
+
+	c->o.probe.count_events = counters_of_cores(c->counters) ? CORE_EVENTS : 0;
+	rc = open_sched(c, e);
+	if (!rc && c->o.probe.count_events)
+		counters_for_threads(c->counters, c->sched_probe);
+	return rc;
+}
+
 static const struct probe_source {
 	const char *source, *instead;
 	int (*open)(struct collect *c, struct err *e);
@@ -67,7 +80,7 @@ static const struct probe_source {
 } probes[] = {
 	{"probe proc", "processes by reading /proc: those that live between two looks are not seen",
 	 open_proc, health_of_proc},
-	{"probe sched", "CPU time by clock ticks of /proc; no run-queue delay, no migrations", open_sched,
+	{"probe sched", "CPU time by clock ticks of /proc; no run-queue delay, no migrations", open_sched_counting,
 	 health_of_sched},
 	{"probe sock", "no socket traffic and no flows", open_sock, health_of_sock},
 	{"probe ipc", "nothing about pipes, queues, files and copies of memory", open_ipc, health_of_ipc},
@@ -148,7 +161,7 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	c->machine = machine_new(NULL);
 	/* Before anything is open that its child must not keep. */
 	c->placements = placements_new(o->numa_exact, c->machine);
-	c->counters = counters_new(c->machine);
+	c->counters = counters_new(c->machine, o->pmu_root);
 	slow_reader_init(&c->reader, READ_STUCK_NS);
 	procs_init(&c->procs, !o->npids, !o->no_redact);
 	c->flows = flows_new();

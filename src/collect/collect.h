@@ -16,6 +16,8 @@ struct collect_options {
 	const char *host_id; /**< what this host is called among others; NULL: not said */
 	uint32_t netns_pid;  /**< only sockets of this process's network namespace; 0: of all */
 	bool numa_exact;   /**< where memory lies: read numa_maps instead of sampling pages */
+	/** Folder with a /sys that describes the PMUs, for tests: events of other kinds, by the names of these; NULL: this host */
+	const char *pmu_root;
 	struct probe_options probe;
 };
 
@@ -148,7 +150,12 @@ void collect_numa_describe(const struct collect *c, struct graph *g);
 /** Counters of the CPUs and around them, into the nodes that collect_numa() made. */
 void collect_counters(struct counters *s, struct graph *g, bool first);
 void collect_counters_describe(const struct counters *s, struct graph *g);
-struct counters *counters_new(const struct machine *m);
+/** @param pmu_root folder with another /sys that tells what can be counted; NULL: that of @p m */
+struct counters *counters_new(const struct machine *m, const char *pmu_root);
+/** Whether there are counters of CPUs. */
+bool counters_of_cores(const struct counters *s);
+/** Have what the CPUs' counters gain counted for threads, too; before sched_probe_start(). */
+void counters_for_threads(struct counters *s, struct sched_probe *p);
 void counters_free(struct counters *s);
 struct placements *placements_new(bool exact, const struct machine *m);
 void placements_free(struct placements *p);

@@ -1,4 +1,5 @@
 /* Hardware counters: of each CPU, summed by NUMA node, and of what lies outside of the cores. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +9,13 @@
 #include "collect_machine.h"
 #include "perf_count.h"
 #include "perf_pmu.h"
+#include "sched_probe.h"
 #include "uncore.h"
 
 /* One event on one CPU. */
 struct counter {
 	int fd;
-	uint32_t node; /* TOPO_UNKNOWN: the CPU is of none */
+	uint32_t cpu, node; /* TOPO_UNKNOWN: the CPU is of none */
 	enum core_event event;
 	size_t uncore; /* index in counters.uncore; SIZE_MAX: an event of a core */
 	struct count last;
@@ -25,6 +27,8 @@ struct counters {
 	VEC(struct counter) v;
 	uint64_t last_ns;
 	char why_core[400], why_uncore[400]; /* why nothing, or not all, is counted */
+	char why_threads[400];		     /* why nothing is counted for threads */
+	bool for_threads;
 	uint64_t unread;
 };
 
@@ -52,7 +56,7 @@ static void open_core(struct counters *s, const struct topo *t, const struct pmu
 		bool is_of_it = !idrange_count(&p->cpus) || idrange_has(&p->cpus, c->id);
 
 		for (enum core_event e = 0; c->online && is_of_it && e < CORE_EVENTS; e++) {
-			struct counter x = {.node = c->node, .event = e, .uncore = SIZE_MAX};
+			struct counter x = {.cpu = c->id, .node = c->node, .event = e, .uncore = SIZE_MAX};
 			uint64_t config[3];
 			uint32_t type;
 			struct err err;
@@ -74,7 +78,7 @@ static void open_uncore(struct counters *s, const struct topo *t)
 {
 	for (size_t i = 0; i < s->uncore.v.n && has_room(s); i++) {
 		const struct uncore_event *u = &s->uncore.v.v[i];
-		struct counter x = {.node = topo_cpu_node(t, u->cpu), .uncore = i};
+		struct counter x = {.cpu = u->cpu, .node = topo_cpu_node(t, u->cpu), .uncore = i};
 		struct err err;
 
 		x.fd = count_open(s->pmus.v.v[u->pmu].type, u->config, -1, (int)u->cpu, false, &err);
@@ -87,11 +91,28 @@ static void open_uncore(struct counters *s, const struct topo *t)
 	}
 }
 
-struct counters *counters_new(const struct machine *m)
+/* @return what pmus_read() does; @p root NULL: of the machine */
+static int read_pmus(struct counters *s, const struct machine *m, const char *root)
+{
+	struct sysroot r;
+	struct err e;
+	int rc;
+
+	if (!root)
+		return pmus_read(&m->root, &s->pmus);
+	rc = sysroot_open(root, &r, &e);
+	if (rc < 0)
+		return rc;
+	rc = pmus_read(&r, &s->pmus);
+	sysroot_close(&r);
+	return rc;
+}
+
+struct counters *counters_new(const struct machine *m, const char *pmu_root)
 {
 	struct counters *s = mem_alloc(sizeof(*s));
 
-	if (!m->has_topo || pmus_read(&m->root, &s->pmus) < 0) {
+	if (!m->has_topo || read_pmus(s, m, pmu_root) < 0) {
 		snprintf(s->why_core, sizeof(s->why_core), "no PMU in /sys/bus/event_source");
 		return s;
 	}
@@ -102,6 +123,29 @@ struct counters *counters_new(const struct machine *m)
 	open_uncore(s, &m->topo);
 	s->last_ns = clock_mono_ns();
 	return s;
+}
+
+bool counters_of_cores(const struct counters *s)
+{
+	vec_for(&s->v, x)
+		if (x->uncore == SIZE_MAX)
+			return true;
+	return false;
+}
+
+void counters_for_threads(struct counters *s, struct sched_probe *p)
+{
+	struct err e;
+
+	vec_for(&s->v, x) {
+		if (x->uncore != SIZE_MAX)
+			continue;
+		if (sched_probe_count(p, x->cpu, x->event, x->fd, &e) < 0) {
+			keep_reason(s->why_threads, &e);
+			continue;
+		}
+		s->for_threads = true;
+	}
 }
 
 void counters_free(struct counters *s)
@@ -180,6 +224,16 @@ static void emit_core(struct node *n, const struct node_gain *x)
 		SET(numa, n, l1i_misses, x->core[CORE_L1I_MISSES]);
 }
 
+static void emit_bytes(struct edge *d, const struct uncore_sums *sums)
+{
+	if (isfinite(sums->v[DDR_READ_BYTES]))
+		SET(ddr_bandwidth, d, read_bytes, (uint64_t)sums->v[DDR_READ_BYTES]);
+	if (isfinite(sums->v[DDR_WRITE_BYTES]))
+		SET(ddr_bandwidth, d, write_bytes, (uint64_t)sums->v[DDR_WRITE_BYTES]);
+	if (isfinite(uncore_ddr_bytes(sums)))
+		SET(ddr_bandwidth, d, total_bytes, (uint64_t)uncore_ddr_bytes(sums));
+}
+
 static void emit_rates(struct graph *g, uint32_t node, const struct uncore_sums *sums, enum uncore_kind kind,
 		       double seconds)
 {
@@ -193,6 +247,7 @@ static void emit_rates(struct graph *g, uint32_t node, const struct uncore_sums 
 		case UNCORE_DDR:
 			d = graph_new_edge(g, &ddr_bandwidth_type, node, node);
 			SET(ddr_bandwidth, d, bandwidth_info, text);
+			emit_bytes(d, sums);
 			break;
 		case UNCORE_HHA:
 			d = graph_new_edge(g, &hha_bandwidth_type, node, node);
@@ -254,5 +309,11 @@ void collect_counters_describe(const struct counters *s, struct graph *g)
 			 s->why_uncore[0] ? s->why_uncore
 			 : uncore	  ? NULL
 					  : "not available: no PMU of memory controllers or links that is known");
+	if (core)
+		graph_add_status(g, "counters threads", s->for_threads ? s->why_threads[0] ? "reduced" : "ok" : "off",
+				 s->for_threads ? "sched" : NULL,
+				 s->why_threads[0]  ? s->why_threads
+				 : s->for_threads ? NULL
+						  : "not available: they are read at context switches, by probe sched");
 	graph_add_loss(g, "counters", "unread", s->unread);
 }

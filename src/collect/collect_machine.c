@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 
 #include "cleanup.h"
+#include "peak_bandwidth.h"
 
 static int by_id(const void *a, const void *b)
 {
@@ -123,6 +124,7 @@ static void set_node_facts(const struct machine *m, struct graph *g, struct node
 {
 	const struct topo_node *t = topo_node(&m->topo, id);
 	struct strbuf b = {0};
+	struct peak peak;
 
 	if (!node_cpulist(&m->root, id, &b))
 		SET(numa, n, cpu_set, graph_str(g, strbuf_str(&b)));
@@ -133,6 +135,11 @@ static void set_node_facts(const struct machine *m, struct graph *g, struct node
 		SET(numa, n, memory_set, graph_str(g, strbuf_str(&b)));
 	strbuf_done(&b);
 	set_distances(m, g, n, id);
+	peak_bandwidth(&m->root, &m->topo, id, &peak);
+	if (peak.bytes_s) {
+		SET(numa, n, peak_bytes_s, peak.bytes_s);
+		SET(numa, n, peak_source, peak.source);
+	}
 	if (!t)
 		return;
 	SET(numa, n, memory_bytes, t->memory_bytes);

@@ -7,7 +7,11 @@
 
 #include "cleanup.h"
 #include "collect.h"
+#include "perf_count.h"
+#include "perf_pmu.h"
 #include "sched_probe.h"
+
+_Static_assert((int)CORE_EVENTS == SCHED_COUNTS, "events of a core go by the same numbers in the probe");
 
 struct sampling {
 	struct collect *c;
@@ -35,15 +39,55 @@ static void emit_busy(struct sampling *x)
 	}
 }
 
-static void ran_on_cpus(struct graph *g, uint32_t thread, const struct sched_sample *s)
+#define ADD(T, x, f, v) SET(T, x, f, (HAS(T, x, f) ? GET(T, x, f) : 0) + (v))
+#define ADD_COUNT(f)                                   \
+	do {                                           \
+		ADD(thread, thread, f, v);             \
+		ADD(process, process, f, v);           \
+		SET(ran_on, d, f, v);                  \
+	} while (0)
+
+/* What hardware counters gained while it ran on a CPU, as far as there was a counter free. */
+static void add_counts(struct graph *g, struct node *thread, struct edge *d, const struct sched_counts *counts)
+{
+	struct node *process = g->nodes.v[GET(thread, thread, process)];
+
+	for (enum core_event e = 0; e < CORE_EVENTS; e++) {
+		const struct sched_count *c = &counts->v[e];
+		uint64_t v;
+
+		if (!c->running_ns || !count_scaled(c->raw, c->enabled_ns, c->running_ns, &v))
+			continue;
+		switch (e) {
+		case CORE_CYCLES:
+			ADD_COUNT(cycles);
+			break;
+		case CORE_INSTRUCTIONS:
+			ADD_COUNT(instructions);
+			break;
+		case CORE_LLC_REFERENCES:
+			ADD_COUNT(llc_references);
+			break;
+		case CORE_LLC_MISSES:
+			ADD_COUNT(llc_misses);
+			break;
+		default:
+			ADD_COUNT(l1i_misses);
+		}
+	}
+}
+
+static void ran_on_cpus(struct graph *g, struct node *thread, const struct sched_sample *s)
 {
 	for (size_t i = 0; i < s->ncpus; i++) {
 		struct node *cpu = graph_new_node(g, &cpu_type);
 		struct edge *d;
 
 		SET(cpu, cpu, cpu_id, s->cpus[i].cpu);
-		d = graph_new_edge(g, &ran_on_type, thread, graph_add_node(g, cpu)->index);
+		d = graph_new_edge(g, &ran_on_type, thread->index, graph_add_node(g, cpu)->index);
 		SET(ran_on, d, run_ns, s->cpus[i].run_ns);
+		if (s->cpus[i].has_counts)
+			add_counts(g, thread, d, &s->cpus[i].counts);
 		graph_add_edge(g, d);
 	}
 }
@@ -113,7 +157,7 @@ static int on_thread(void *ctx, const struct sched_sample *s)
 	SET(process, process, cpu_ns, s->run_ns + (HAS(process, process, cpu_ns) ? GET(process, process, cpu_ns) : 0));
 	if (s->has_rank)
 		add_rank(x->g, n, &s->rank);
-	ran_on_cpus(x->g, n->index, s);
+	ran_on_cpus(x->g, n, s);
 	add_rivals(x, n->index, s);
 	return 0;
 }

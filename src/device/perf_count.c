@@ -39,24 +39,28 @@ int count_read(int fd, struct count *ret)
 	return 0;
 }
 
-bool count_between(const struct count *before, const struct count *after, uint64_t *ret)
+bool count_scaled(uint64_t raw, uint64_t enabled_ns, uint64_t running_ns, uint64_t *ret)
 {
-	uint64_t raw = after->raw - before->raw, enabled = after->enabled_ns - before->enabled_ns,
-		 running = after->running_ns - before->running_ns;
 	__extension__ unsigned __int128 scaled;
 
-	if (after->enabled_ns < before->enabled_ns || after->running_ns < before->running_ns)
-		return false;
 	/* A task that did not run had no need of a counter. */
-	if (!enabled && !raw) {
+	if (!enabled_ns && !raw) {
 		*ret = 0;
 		return true;
 	}
-	if (!running || running > enabled)
+	if (!running_ns || running_ns > enabled_ns)
 		return false;
-	scaled = (__extension__ (unsigned __int128)raw * enabled + running / 2) / running;
+	scaled = (__extension__ (unsigned __int128)raw * enabled_ns + running_ns / 2) / running_ns;
 	if (scaled > INT64_MAX)
 		return false;
 	*ret = (uint64_t)scaled;
 	return true;
+}
+
+bool count_between(const struct count *before, const struct count *after, uint64_t *ret)
+{
+	if (after->enabled_ns < before->enabled_ns || after->running_ns < before->running_ns)
+		return false;
+	return count_scaled(after->raw - before->raw, after->enabled_ns - before->enabled_ns,
+			    after->running_ns - before->running_ns, ret);
 }

@@ -31,6 +31,14 @@ int count_open(uint32_t type, const uint64_t config[3], pid_t pid, int cpu, bool
 int count_read(int fd, struct count *ret);
 
 /**
+ * What was counted in a part of the time, extrapolated to all of it, rounded.
+ *
+ * @return false: it never ran, ran longer than it was wanted, or there are more than INT64_MAX; @p ret is
+ *	   untouched. Nothing in no time is 0.
+ */
+bool count_scaled(uint64_t raw, uint64_t enabled_ns, uint64_t running_ns, uint64_t *ret);
+
+/**
  * What happened between two readings. A counter that had a register for a part of the time only is
  * extrapolated from that part. Counters wrap around at 2^64.
  *

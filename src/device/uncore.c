@@ -12,13 +12,19 @@
  * Which events make which value. `terms` stands for drivers that name no events. Factors:
  * DDRC of HiSilicon counts bursts of 32 bytes; HHA says the size in the event's name; Intel's CAS and
  * AMD's count cache lines, though drivers give Intel's a scale in MiB; a UPI flit of data carries 64
- * bytes in 9 (Intel, uncore manual: 64 B / 9 flits).
+ * bytes in 9 (Intel, uncore manual: 64 B / 9 flits). Intel's CHA counts requests to the home agent, of which
+ * those from remote sockets have masks of their own (REQUESTS, the same from Skylake on). AMD's data fabric
+ * has an event for each channel and link: requests of 64 bytes and packets of 32 until Zen 3, which tell
+ * reads and writes not apart; beats of 64 bytes since Zen 4, here those of local and of remote sockets
+ * together (the vendor's tables for perf: amdzen3, amdzen4 data-fabric).
  */
 static const struct uncore_rule {
 	const char *pmu, *event, *terms;
 	enum uncore_value value;
 	double factor;
 	unsigned link;
+	unsigned series;  /* as many such events, 0: one; term `event` goes up by 0x40 */
+	unsigned top_bit; /* the PMU's term `event` has to reach up to it; 0: as it is */
 } rules[] = {
 	{"hisi_sccl*_ddrc*", "flux_rd", NULL, DDR_READ_BYTES, 32, 0},
 	{"hisi_sccl*_ddrc*", "flux_wr", NULL, DDR_WRITE_BYTES, 32, 0},
@@ -63,6 +69,12 @@ static const struct uncore_rule {
 	{"uncore_upi_[0-9]*", NULL, "event=0x2,umask=0xf", LINK_TX_BYTES, 64.0 / 9, 0},
 	{"amd_umc_[0-9]*", NULL, "event=0xa,rdwrmask=0x1", DDR_READ_BYTES, CACHE_LINE, 0},
 	{"amd_umc_[0-9]*", NULL, "event=0xa,rdwrmask=0x2", DDR_WRITE_BYTES, CACHE_LINE, 0},
+	{"uncore_cha_[0-9]*", NULL, "event=0x50,umask=0xf", HHA_TOTAL, 1, 0},
+	{"uncore_cha_[0-9]*", NULL, "event=0x50,umask=0xa", HHA_CROSS_SOCKET, 1, 0},
+	{"amd_df", NULL, "event=0x7,umask=0x38", DDR_BYTES, CACHE_LINE, 0, 8, 60},
+	{"amd_df", NULL, "event=0x7c7,umask=0x2", LINK_TX_BYTES, 32, 0, 4, 60},
+	{"amd_df", NULL, "event=0x1f,umask=0xffe", DDR_READ_BYTES, CACHE_LINE, 0, 12, 37},
+	{"amd_df", NULL, "event=0x1f,umask=0xfff", DDR_WRITE_BYTES, CACHE_LINE, 0, 12, 37},
 };
 
 /* A driver's scale is the truth where it is in bytes or MiB. */
@@ -75,23 +87,71 @@ static double factor_of(const struct uncore_rule *rule, const struct pmu_event *
 	return rule->factor;
 }
 
-static void add_event(const struct pmus *pmus, size_t i, const struct uncore_rule *rule, struct uncore_events *ret)
+/* Highest bit of the term `event`: which generation of a PMU it is. */
+static unsigned top_bit_of(const struct pmu *p)
+{
+	unsigned top = 0;
+
+	vec_for(&p->formats, f)
+		if (!strcmp(f->name, "event"))
+			for (int64_t bit = -1; (bit = idrange_next(&f->bits, bit + 1)) >= 0;)
+				top = (unsigned)bit;
+	return top;
+}
+
+/* Event @p k of the series of a rule, on one CPU of each socket: there are as many devices. */
+static void add_one(const struct pmus *pmus, size_t i, const struct uncore_rule *rule, const struct pmu_event *x,
+		    unsigned k, struct uncore_events *ret)
 {
 	const struct pmu *p = &pmus->v.v[i];
-	const struct pmu_event *x = rule->event ? pmu_event(p, rule->event) : NULL;
 	struct uncore_event e = {.pmu = (uint32_t)i, .value = rule->value, .link = rule->link};
+	char terms[64];
 	struct err ignored;
+	unsigned event;
+	int rest;
 
-	if (rule->event && !x)
+	if (k && sscanf(rule->terms, "event=%x%n", &event, &rest) == 1) {
+		snprintf(terms, sizeof(terms), "event=0x%x%s", event + k * 0x40, rule->terms + rest);
+		if (pmu_encode(p, terms, e.config, &ignored) < 0)
+			return;
+	} else if (pmu_encode(p, x ? x->terms : rule->terms, e.config, &ignored) < 0) {
 		return;
-	if (pmu_encode(p, x ? x->terms : rule->terms, e.config, &ignored) < 0)
-		return;
+	}
 	e.factor = factor_of(rule, x);
-	/* One CPU of each socket: as many devices. */
 	for (int64_t cpu = -1; (cpu = idrange_next(&p->cpus, cpu + 1)) >= 0;) {
 		e.cpu = (uint32_t)cpu;
 		vec_push(&ret->v, e);
 	}
+}
+
+static void add_event(const struct pmus *pmus, size_t i, const struct uncore_rule *rule, struct uncore_events *ret)
+{
+	const struct pmu *p = &pmus->v.v[i];
+	const struct pmu_event *x = rule->event ? pmu_event(p, rule->event) : NULL;
+
+	if ((rule->event && !x) || (rule->top_bit && top_bit_of(p) != rule->top_bit))
+		return;
+	for (unsigned k = 0; k < (rule->series ?: 1); k++)
+		add_one(pmus, i, rule, x, k, ret);
+}
+
+static bool counts_memory(enum uncore_value v)
+{
+	return v == DDR_READ_BYTES || v == DDR_WRITE_BYTES || v == DDR_BYTES;
+}
+
+/* The data fabric counts what the memory controllers count, too: these know it better. */
+static void drop_twice(const struct pmus *p, struct uncore_events *ret)
+{
+	bool umc = false;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->v.n; i++)
+		umc |= !strncmp(p->v.v[i].name, "amd_umc_", 8);
+	for (size_t i = 0; umc && i < ret->v.n; i++)
+		if (strcmp(p->v.v[ret->v.v[i].pmu].name, "amd_df") || !counts_memory(ret->v.v[i].value))
+			ret->v.v[kept++] = ret->v.v[i];
+	ret->v.n = umc ? kept : ret->v.n;
 }
 
 void uncore_find(const struct pmus *p, struct uncore_events *ret)
@@ -100,6 +160,7 @@ void uncore_find(const struct pmus *p, struct uncore_events *ret)
 		for (size_t k = 0; k < sizeof(rules) / sizeof(rules[0]); k++)
 			if (!p->v.v[i].is_core && !fnmatch(rules[k].pmu, p->v.v[i].name, 0))
 				add_event(p, i, &rules[k], ret);
+	drop_twice(p, ret);
 }
 
 void uncore_sums_init(struct uncore_sums *s)
@@ -124,6 +185,16 @@ void uncore_sums_add(struct uncore_sums *s, const struct uncore_event *x, uint64
 		add(&s->rx[x->link], v);
 	if (x->value == PA_TX_FLITS)
 		add(&s->tx[x->link], v);
+}
+
+double uncore_ddr_bytes(const struct uncore_sums *s)
+{
+	double both = s->v[DDR_READ_BYTES] + s->v[DDR_WRITE_BYTES];
+
+	if (isnan(both))
+		both = s->v[DDR_BYTES];
+	/* HiSilicon's home agents see what goes to memory, where its controllers are not counted. */
+	return isnan(both) ? s->v[HHA_DDR_READ_BYTES] + s->v[HHA_DDR_WRITE_BYTES] : both;
 }
 
 struct writer {
@@ -151,7 +222,7 @@ static void put_ddr(struct writer *w, const struct uncore_sums *s)
 {
 	put(w, "read_bw", giga(w, s->v[DDR_READ_BYTES]));
 	put(w, "write_bw", giga(w, s->v[DDR_WRITE_BYTES]));
-	put(w, "total_bw", giga(w, s->v[DDR_READ_BYTES] + s->v[DDR_WRITE_BYTES]));
+	put(w, "total_bw", giga(w, isnan(s->v[DDR_BYTES]) ? s->v[DDR_READ_BYTES] + s->v[DDR_WRITE_BYTES] : s->v[DDR_BYTES]));
 }
 
 static void put_ops(struct writer *w, const struct uncore_sums *s)

@@ -7,7 +7,7 @@
 
 /*
  * Memory traffic and links of parts of the machine that are outside of its cores: HiSilicon's DDRC, HHA,
- * L3C and PA, Intel's memory controllers and UPI, AMD's memory controllers. Events go by the names that
+ * L3C and PA, Intel's memory controllers, UPI and home agents (CHA), AMD's memory controllers and data fabric. Events go by the names that
  * drivers give them, never by numbers, and a device belongs to the NUMA node of the CPU that it is read on.
  */
 
@@ -15,6 +15,7 @@
 enum uncore_value {
 	DDR_READ_BYTES,
 	DDR_WRITE_BYTES,
+	DDR_BYTES, /**< both, where they are not told apart */
 	HHA_TOTAL, /**< operations, as the next two */
 	HHA_CROSS_SOCKET,
 	HHA_CROSS_DIE,
@@ -33,7 +34,7 @@ enum uncore_value {
 	PA_RX_FLITS, /**< ring to PA */
 	PA_TX_FLITS, /**< PA to ring */
 	PA_CYCLES,
-	LINK_TX_BYTES, /**< of Intel's UPI */
+	LINK_TX_BYTES, /**< to other sockets, of Intel's UPI and AMD's data fabric */
 	UNCORE_VALUES,
 };
 
@@ -64,6 +65,9 @@ struct uncore_sums {
 
 void uncore_sums_init(struct uncore_sums *s);
 void uncore_sums_add(struct uncore_sums *s, const struct uncore_event *x, uint64_t count);
+
+/** Bytes read from memory and written to it, by the best source there is; NaN: not known. */
+double uncore_ddr_bytes(const struct uncore_sums *s);
 
 enum uncore_kind { UNCORE_DDR, UNCORE_HHA, UNCORE_HCCS, UNCORE_L3C, UNCORE_PA, UNCORE_KINDS };
 

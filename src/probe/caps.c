@@ -200,7 +200,7 @@ static int has_pmu(const char *const patterns[], char *why, size_t size)
 
 static int probe_uncore(char *why, size_t size)
 {
-	static const char *const patterns[] = {"hisi_sccl*", "hisi_sicl*", "uncore_imc*", "uncore_upi*", "amd_umc*", NULL};
+	static const char *const patterns[] = {"hisi_sccl*", "hisi_sicl*", "uncore_imc*", "uncore_upi*", "amd_umc*", "amd_df", "uncore_cha*", NULL};
 
 	return has_pmu(patterns, why, size);
 }

@@ -185,14 +185,14 @@ static int hook_attach(struct ladder *l, struct ladder_hook *h)
 	size_t attached = 0;
 	int rc = 0;
 
-	for (size_t p = 0; h->rung >= 0 && p < h->nprogs; p++) {
+	for (size_t p = 0; h->rung >= 0 && !h->def->is_called && p < h->nprogs; p++) {
 		h->links[p] = prog_attach(l, h, h->progs[p]);
 		if (h->links[p])
 			attached++;
 		else
 			rc = -errno;
 	}
-	if (h->rung < 0)
+	if (h->rung < 0 || h->def->is_called)
 		return 0;
 	if (!attached) {
 		rung_fail(h, "attach", rc);
@@ -308,6 +308,14 @@ int ladder_switch(struct ladder *l, const char *name, bool on, struct err *e)
 				       l->probe);
 	}
 	return 0;
+}
+
+int ladder_prog_fd(const struct ladder *l, const char *name)
+{
+	for (size_t i = 0; i < l->nhooks; i++)
+		if (!strcmp(l->hooks[i].def->name, name) && l->hooks[i].rung >= 0)
+			return bpf_program__fd(l->hooks[i].progs[0]);
+	return -ENOENT;
 }
 
 const struct bpf_link *ladder_link(const struct ladder *l, const char *name)

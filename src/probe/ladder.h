@@ -25,6 +25,7 @@ struct hook_def {
 	struct rung rungs[LADDER_RUNGS]; /**< best first; an empty name ends the list */
 	/** map whose elements an iterator goes through; NULL: not those of a map */
 	const char *iterated;
+	bool is_called; /**< its program is not attached: user space runs it */
 };
 
 struct ladder_hook {
@@ -70,6 +71,9 @@ const char *ladder_rung(const struct ladder *l, const char *name);
  * not served stays so.
  */
 int ladder_switch(struct ladder *l, const char *name, bool on, struct err *e);
+
+/** Descriptor of the only program of hook @p name, < 0 when it is not served. */
+int ladder_prog_fd(const struct ladder *l, const char *name);
 
 /** Link of the only program of hook @p name, NULL when it is not served. */
 const struct bpf_link *ladder_link(const struct ladder *l, const char *name);

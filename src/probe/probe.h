@@ -20,6 +20,8 @@ struct probe_options {
 	const char *const *refuse;
 	size_t nrefuse;
 	uint32_t max_tasks; /**< threads to make room for; 0: from what the host runs now */
+	/** sched: events of each CPU that sched_probe_count() will be given; 0: none are counted */
+	uint32_t count_events;
 	uint32_t max_flows; /**< socket flows per interval to make room for; 0: from max_tasks */
 };
 

@@ -35,10 +35,15 @@ static const struct hook_def hooks[] = {
 	{"wakeup_new", "run-queue delay of new threads", false,
 	 {{"tp_btf", {"wakeup_new_btf"}}, {"raw_tp", {"wakeup_new_raw"}}}},
 	{"read", NULL, false, {{"iter", {"read_tasks"}}}},
+	/* Last: left out where nothing is counted. */
+	{"count", "what hardware counters gained since a thread came to its CPU, until it leaves", false,
+	 {{"run", {"count_running"}}}, NULL, true},
 };
 
 struct cpu_share {
 	uint32_t cpu;
+	bool has_counts;
+	struct sched_counts counts; /* not handed out yet */
 	uint64_t flushed_ns;  /* of finished streaks, since open */
 	uint64_t reported_ns; /* handed out, since open */
 };
@@ -54,7 +59,9 @@ struct entry {
 
 struct sched_probe {
 	struct ladder ladder;
-	struct swap_map cpu_time, wait_sums;
+	struct swap_map cpu_time, wait_sums, counts;
+	uint32_t ncounts;	/* events of each CPU, 0: nothing is counted */
+	VEC(uint32_t) counted;	/* CPUs with counters */
 	struct wait_sums waits;
 	struct ring_buffer *ring;
 	struct sched__bss *bss; /* shared with the programs */
@@ -65,6 +72,8 @@ struct sched_probe {
 	int64_t count_from_rq;
 	bool complete; /* the last reading listed all threads */
 	uint32_t max_tasks, ncpu, segments;
+	bool counts_refused;
+	uint64_t uncounted; /* CPUs that could not be looked at between switches */
 	uint64_t read_ns; /* CLOCK_MONOTONIC of the last reading */
 	uint64_t ring_full;
 	VEC(struct entry) entries;
@@ -151,6 +160,24 @@ static int on_cpu_time(void *ctx, const void *key, const void *value)
 
 	memcpy(&ns, value, sizeof(ns));
 	share_of(en, k->cpu)->flushed_ns += ns;
+	en->touched = true;
+	return 0;
+}
+
+static int on_counts(void *ctx, const void *key, const void *value)
+{
+	const struct sched_cpu_key *k = key;
+	struct entry *en = entry_of(ctx, k->tid, k->start_ns);
+	struct cpu_share *s = share_of(en, k->cpu);
+	struct sched_counts c;
+
+	memcpy(&c, value, sizeof(c));
+	for (size_t i = 0; i < SCHED_COUNTS; i++) {
+		s->counts.v[i].raw += c.v[i].raw;
+		s->counts.v[i].enabled_ns += c.v[i].enabled_ns;
+		s->counts.v[i].running_ns += c.v[i].running_ns;
+	}
+	s->has_counts = true;
 	en->touched = true;
 	return 0;
 }
@@ -272,6 +299,24 @@ static int cpu_order(const void *a, const void *b)
 	return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
 }
 
+/*
+ * Hand out what was counted. An event that found no free counter waits for an interval in which it did:
+ * then it is scaled by all of the time.
+ */
+static void take_counts(struct cpu_share *s, struct sched_cpu_time *ret)
+{
+	if (!s->has_counts)
+		return;
+	for (size_t i = 0; i < SCHED_COUNTS; i++) {
+		if (!s->counts.v[i].running_ns)
+			continue;
+		ret->counts.v[i] = s->counts.v[i];
+		s->counts.v[i] = (struct sched_count){0};
+		ret->has_counts = true;
+	}
+	s->has_counts = false;
+}
+
 static void entry_cpus(struct sched_probe *p, struct entry *en)
 {
 	vec_clear(&p->out);
@@ -281,10 +326,11 @@ static void entry_cpus(struct sched_probe *p, struct entry *en)
 		uint64_t ns = s->flushed_ns + (s->cpu == en->now.cpu ? en->now.streak_ns : 0);
 		struct sched_cpu_time t = {.cpu = s->cpu};
 
-		if (ns <= s->reported_ns)
+		take_counts(s, &t);
+		if (ns <= s->reported_ns && !t.has_counts)
 			continue;
-		t.run_ns = ns - s->reported_ns;
-		s->reported_ns = ns;
+		t.run_ns = ns > s->reported_ns ? ns - s->reported_ns : 0;
+		s->reported_ns += t.run_ns;
 		vec_push(&p->out, t);
 	}
 	if (p->out.n > 1)
@@ -481,7 +527,24 @@ static int drain_maps(struct sched_probe *p, struct err *e)
 {
 	int rc = swap_map_drain(&p->cpu_time, on_cpu_time, p, e);
 
+	if (!rc && p->ncounts)
+		rc = swap_map_drain(&p->counts, on_counts, p, e);
 	return rc ?: swap_map_drain(&p->wait_sums, on_wait_sum, p, e);
+}
+
+/*
+ * Where each CPU's counters are by now, for whoever is on it. Kernels before 5.10 (1b4d60ec162f) cannot be
+ * told on which CPU to run it.
+ */
+static void count_running(struct sched_probe *p)
+{
+	int fd = p->ncounts ? ladder_prog_fd(&p->ladder, "count") : -1;
+
+	for (size_t i = 0; fd >= 0 && i < p->counted.n; i++) {
+		LIBBPF_OPTS(bpf_test_run_opts, o, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = p->counted.v[i]);
+
+		p->uncounted += bpf_prog_test_run_opts(fd, &o) != 0;
+	}
 }
 
 int sched_probe_read(struct sched_probe *p, bool last,
@@ -489,9 +552,11 @@ int sched_probe_read(struct sched_probe *p, bool last,
 		     uint64_t *ret_window_ns, struct err *e)
 {
 	struct probe_health health;
-	uint64_t now, stopped = last ? monotonic_ns() : 0;
+	uint64_t now, stopped;
 	int rc;
 
+	count_running(p);
+	stopped = last ? monotonic_ns() : 0;
 	/* What ended meanwhile could be named until now. */
 	entries_prune(p);
 	/* Records of exits were lost: a full list tells which threads are gone. */
@@ -591,6 +656,21 @@ static void size_map(struct bpf_object *obj, const char *name, uint32_t n)
 	bpf_map__set_max_entries(bpf_object__find_map_by_name(obj, name), n);
 }
 
+/* Maps that nothing uses are not made. */
+static void prepare_counts(struct sched_probe *p, struct bpf_object *obj, struct sched__rodata *r)
+{
+	static const char *const maps[] = {"events", "counts_before", "counts_0", "counts_1", "counts"};
+
+	r->count_events = p->ncounts;
+	for (size_t i = 0; !p->ncounts && i < sizeof(maps) / sizeof(maps[0]); i++)
+		bpf_map__set_autocreate(bpf_object__find_map_by_name(obj, maps[i]), false);
+	if (!p->ncounts)
+		return;
+	size_map(obj, "events", p->ncpu * SCHED_COUNTS);
+	size_map(obj, "counts_0", p->max_tasks * 4);
+	size_map(obj, "counts_1", p->max_tasks * 4);
+}
+
 static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, struct err *e)
 {
 	struct sched_probe *p = ctx;
@@ -625,33 +705,48 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	size_map(obj, "wait_sums_1", WAIT_SUMS_MAX);
 	size_map(obj, "wait_segments", p->ncpu * p->segments);
 	size_map(obj, "exits", 1 << 20);
+	prepare_counts(p, obj, r);
 	return 0;
+}
+
+static int open_object(struct sched_probe *p, const struct probe_options *o, struct err *e)
+{
+	size_t size, nhooks = sizeof(hooks) / sizeof(*hooks) - (p->ncounts ? 0 : 1);
+	const void *elf = sched__elf_bytes(&size);
+
+	ladder_init(&p->ladder, "sched", hooks, nhooks, o);
+	return ladder_load(&p->ladder, elf, size, prepare, p, e);
 }
 
 int sched_probe_open(struct sched_probe **ret, const struct probe_options *o, struct err *e)
 {
 	struct sched_probe *p = mem_alloc(sizeof(*p));
-	const void *elf;
-	size_t size;
 	int rc;
 
 	p->max_tasks = probe_max_tasks(o);
 	p->ncpu = (uint32_t)libbpf_num_possible_cpus();
+	p->ncounts = o && o->count_events < SCHED_COUNTS ? o->count_events : o ? SCHED_COUNTS : 0;
 	p->segments = 1;
 	while (p->segments < WAIT_SEGMENTS_MOST &&
 	       p->segments * 2 * p->ncpu * sizeof(struct wait_segment) <= WAIT_SEGMENTS_BYTES)
 		p->segments *= 2;
 	find_preempt_count(p);
 	index_rebuild(p);
-	elf = sched__elf_bytes(&size);
-	ladder_init(&p->ladder, "sched", hooks, sizeof(hooks) / sizeof(*hooks), o);
-	rc = ladder_load(&p->ladder, elf, size, prepare, p, e);
+	rc = open_object(p, o, e);
+	/* Better without counters than not at all. */
+	if (rc && p->ncounts) {
+		p->ncounts = 0;
+		p->counts_refused = true;
+		rc = open_object(p, o, e);
+	}
 	if (!rc)
 		rc = swap_map_init(&p->cpu_time, &p->ladder, "cpu_time", "cpu_time_0", "cpu_time_1",
 				   e);
 	if (!rc)
 		rc = swap_map_init(&p->wait_sums, &p->ladder, "wait_sums", "wait_sums_0",
 				   "wait_sums_1", e);
+	if (!rc && p->ncounts)
+		rc = swap_map_init(&p->counts, &p->ladder, "counts", "counts_0", "counts_1", e);
 	rc = rc ?: ladder_ring(&p->ladder, "exits", on_exit_record, p, &p->ring, e);
 	if (!rc)
 		rc = ladder_globals(&p->ladder, "sched.bss", (void **)&p->bss, e);
@@ -663,8 +758,25 @@ int sched_probe_open(struct sched_probe **ret, const struct probe_options *o, st
 	return 0;
 }
 
+int sched_probe_count(struct sched_probe *p, uint32_t cpu, uint32_t event, int fd, struct err *e)
+{
+	uint32_t key = cpu * SCHED_COUNTS + event;
+	bool known = false;
+
+	if (event >= p->ncounts || cpu >= p->ncpu)
+		return err_msg(e, -EINVAL, "event %u of CPU %u is not counted", event, cpu);
+	if (bpf_map_update_elem(ladder_map_fd(&p->ladder, "events"), &key, &fd, BPF_ANY))
+		return err_set(e, -errno, "count event %u of CPU %u for threads", event, cpu);
+	vec_for(&p->counted, it)
+		known |= *it == cpu;
+	if (!known)
+		vec_push(&p->counted, cpu);
+	return 0;
+}
+
 void sched_probe_start(struct sched_probe *p)
 {
+	count_running(p);
 	p->read_ns = monotonic_ns();
 	__atomic_store_n(&p->bss->started_ns, p->read_ns, __ATOMIC_RELEASE);
 }
@@ -677,6 +789,8 @@ void sched_probe_close(struct sched_probe *p)
 	ladder_globals_done(p->bss);
 	swap_map_done(&p->cpu_time);
 	swap_map_done(&p->wait_sums);
+	swap_map_done(&p->counts);
+	vec_done(&p->counted);
 	wait_sums_done(&p->waits);
 	ladder_done(&p->ladder);
 	vec_for(&p->entries, en)
@@ -697,6 +811,10 @@ void sched_probe_health(struct sched_probe *p, struct probe_health *ret)
 			"a thread that was on its CPU before the probe started and has not left it "
 			"is "
 			"not seen until it does; nor is one that has waited since before";
+	if (p->counts_refused)
+		ret->notes[ret->nnotes++] = "hardware counters are known by NUMA node only: the kernel lets no program read them";
+	if (p->uncounted)
+		ret->notes[ret->nnotes++] = "hardware counters of a thread that stays on its CPU are known once it leaves";
 	if (!p->has_regs)
 		ret->notes[ret->nnotes++] = "what a thread waits for is not known, only how long";
 	if (!p->has_irq)

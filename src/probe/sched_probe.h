@@ -12,7 +12,13 @@
 
 struct sched_cpu_time {
 	uint32_t cpu;
+	bool has_counts;
 	uint64_t run_ns;
+	/**
+	 * If has_counts: what was counted while it ran there, by number of event. An event with running_ns 0
+	 * is not known this time; what it has by then comes with a later reading.
+	 */
+	struct sched_counts counts;
 };
 
 /** So often at least a thread came onto a CPU in place of another that could have gone on. */
@@ -77,6 +83,15 @@ struct sched_probe;
 /** @return 0 and the probe in @p ret (the caller closes it), or -errno: -EPERM, -ENOTSUP, … */
 int sched_probe_open(struct sched_probe **ret, const struct probe_options *o, struct err *e);
 void sched_probe_close(struct sched_probe *p);
+
+/**
+ * Count @p event for threads that run on @p cpu, between open and start.
+ *
+ * @param event below count_events of the options
+ * @param fd    of perf_event_open(2), of that CPU and not inherited; stays the caller's, and may be read
+ * @return 0, or -errno: the kernel does not let a program read it
+ */
+int sched_probe_count(struct sched_probe *p, uint32_t cpu, uint32_t event, int fd, struct err *e);
 
 /** Begin to count: all times are from here on. Before, nothing is. To be called once. */
 void sched_probe_start(struct sched_probe *p);

@@ -79,6 +79,21 @@ static void add_times(struct page *p, const struct hot_thread *t)
 	page_end(p);
 }
 
+static void add_counters(struct page *p, const struct hot_thread *t)
+{
+	bool some = false;
+
+	if (!hot_has(t->ipc) && !hot_has(t->llc_miss_pct))
+		return;
+	page_item(p, 1);
+	if (hot_has(t->ipc)) {
+		strbuf_addf(p->b, "%.2f instructions a cycle", t->ipc);
+		some = true;
+	}
+	add_number(p, "last-level cache misses ", t->llc_miss_pct, " % of references", &some);
+	page_end(p);
+}
+
 static void add_since(struct page *p, const struct hot_thread *t)
 {
 	const struct hot_since_start *s = &t->since;
@@ -283,6 +298,7 @@ static void add_thread(struct page *p, struct hot *h, const struct hot_thread *t
 	page_end(p);
 	add_reasons(p, h, t);
 	add_times(p, t);
+	add_counters(p, t);
 	add_since(p, t);
 	add_class(p, t);
 	add_place(p, t);

@@ -144,6 +144,7 @@ static void write_rates(const struct hot_thread *t, struct json_writer *w)
 	key_f64(w, "minor_faults_s", t->minor_faults_s);
 	key_f64(w, "major_faults_s", t->major_faults_s);
 	key_f64(w, "llc_miss_pct", t->llc_miss_pct);
+	key_f64(w, "ipc", t->ipc);
 	key_f64(w, "bytes_s", t->bytes_s);
 	json_write_key(w, "since_start");
 	json_write_object(w);

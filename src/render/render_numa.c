@@ -26,6 +26,18 @@ static void add_counters(struct graph *g, struct strbuf *b, const struct node *n
 		strbuf_addf(b, ", %.2f instructions a cycle", c.ipc);
 	if (c.llc_miss_pct >= 0)
 		strbuf_addf(b, ", %.1f %% of last-level cache references missed", c.llc_miss_pct);
+	if (c.memory_bytes_s >= 0) {
+		strbuf_add(b, ", memory traffic ");
+		text_bytes(b, c.memory_bytes_s);
+		strbuf_add(b, "/s");
+	}
+	if (c.peak_pct >= 0)
+		strbuf_addf(b, ", %.0f %% of its peak", c.peak_pct);
+	if (c.peak_bytes_s > 0) {
+		strbuf_add(b, ", peak ");
+		text_bytes(b, c.peak_bytes_s);
+		strbuf_addf(b, "/s (%s)", HAS(numa, n, peak_source) ? GET(numa, n, peak_source) : "?");
+	}
 	for (size_t i = 0; i < sizeof(c.rates) / sizeof(c.rates[0]); i++)
 		if (c.rates[i])
 			strbuf_addf(b, "\n    %s %s", c.rate_names[i], c.rates[i]);

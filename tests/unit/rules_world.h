@@ -26,6 +26,7 @@ struct world {
 	struct findings f;
 	uint32_t host, cpu[4], numa[2], set[2], box, rank[2], thread[2], gpu[2], nic, port, disk,
 	    file, shm, loader;
+	struct edge *traffic[2]; /* of the memory of each node */
 };
 
 static struct node *at(struct world *w, uint32_t node)
@@ -188,7 +189,12 @@ static void add_machine(struct world *w)
 		SET(numa, n, instructions, 20000000);
 		SET(numa, n, llc_references, 100000);
 		SET(numa, n, llc_misses, 1000);
+		SET(numa, n, peak_bytes_s, 200ull << 30);
+		SET(numa, n, peak_source, "hmat");
 		w->numa[i] = add(w, n);
+		w->traffic[i] = graph_new_edge(&w->g, &ddr_bandwidth_type, w->numa[i], w->numa[i]);
+		SET(ddr_bandwidth, w->traffic[i], total_bytes, 20ull << 30);
+		w->traffic[i] = graph_add_edge(&w->g, w->traffic[i]);
 		n = graph_new_node(&w->g, &numa_set_type);
 		SET(numa_set, n, numa_id_str, str(w, i ? "1" : "0"));
 		w->set[i] = add(w, n);

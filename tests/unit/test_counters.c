@@ -305,6 +305,113 @@ TEST(intel_and_amd_memory_controllers)
 	pmus_done(&p);
 }
 
+/* A data fabric until Zen 3, or since Zen 4. */
+static void put_df(const char *event, const char *umask)
+{
+	clear();
+	put("amd_df/type", "40");
+	put("amd_df/cpumask", "0,64");
+	put("amd_df/format/event", event);
+	put("amd_df/format/umask", umask);
+}
+
+static size_t count_value(const struct uncore_events *found, enum uncore_value v, uint64_t config)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < found->v.n; i++)
+		n += found->v.v[i].value == v && found->v.v[i].config[0] == config;
+	return n;
+}
+
+TEST(amd_data_fabric_by_its_generation)
+{
+	struct uncore_events found = {0};
+	struct uncore_sums sums;
+	struct strbuf b = {0};
+	struct pmus p;
+
+	put_df("config:0-7,32-35,59-60", "config:8-15");
+	read_all(&p);
+	uncore_find(&p, &found);
+	/* Eight channels and four links of two sockets. */
+	assert_int_equal(found.v.n, 2 * (8 + 4));
+	assert_int_equal(count_value(&found, DDR_BYTES, 0x3807), 2);
+	assert_int_equal(count_value(&found, DDR_BYTES, 0x1000038c7), 2);	 /* event 0x1c7 */
+	assert_int_equal(count_value(&found, LINK_TX_BYTES, 0x7000002c7), 2); /* event 0x7c7 */
+	assert_int_equal(count_value(&found, LINK_TX_BYTES, 0x800000287), 2); /* event 0x887 */
+	uncore_sums_init(&sums);
+	for (size_t i = 0; i < found.v.n; i++)
+		if (!found.v.v[i].cpu)
+			uncore_sums_add(&sums, &found.v.v[i], 1000000000);
+	assert_true(uncore_rates(&sums, UNCORE_DDR, 1, 5, &b));
+	/* Reads and writes are not told apart: only their sum is known. */
+	assert_string_equal(b.s, "{\"total_bw\":512.0,\"timestamp\":5.0}");
+	assert_true(near(uncore_ddr_bytes(&sums), 512e9));
+	strbuf_clear(&b);
+	assert_true(uncore_rates(&sums, UNCORE_PA, 1, 5, &b));
+	assert_string_equal(b.s, "{\"link_tx_bw\":128.0,\"timestamp\":5.0}");
+	pmus_done(&p);
+	found.v.n = 0;
+	put_df("config:0-7,32-37", "config:8-15,24-27");
+	read_all(&p);
+	uncore_find(&p, &found);
+	assert_int_equal(found.v.n, 2 * (12 + 12));
+	assert_int_equal(count_value(&found, DDR_READ_BYTES, 0xf00fe1f), 2);
+	assert_int_equal(count_value(&found, DDR_WRITE_BYTES, 0x20f00ffdf), 2); /* event 0x2df */
+	pmus_done(&p);
+	/* With memory controllers of their own, these count. */
+	found.v.n = 0;
+	put("amd_umc_0/type", "41");
+	put("amd_umc_0/cpumask", "0");
+	put("amd_umc_0/format/event", "config:0-7");
+	put("amd_umc_0/format/rdwrmask", "config:8-9");
+	read_all(&p);
+	uncore_find(&p, &found);
+	assert_int_equal(found.v.n, 2);
+	pmus_done(&p);
+	strbuf_done(&b);
+	vec_done(&found.v);
+}
+
+TEST(intel_home_agents_tell_what_comes_from_other_sockets)
+{
+	struct uncore_events found = {0};
+	struct uncore_sums sums;
+	struct strbuf b = {0};
+	struct pmus p;
+
+	clear();
+	for (unsigned i = 0; i < 12; i++) {
+		char name[80];
+
+		snprintf(name, sizeof(name), "uncore_cha_%u/type", i);
+		put(name, "50");
+		snprintf(name, sizeof(name), "uncore_cha_%u/cpumask", i);
+		put(name, "0,28");
+		snprintf(name, sizeof(name), "uncore_cha_%u/format/event", i);
+		put(name, "config:0-7");
+		snprintf(name, sizeof(name), "uncore_cha_%u/format/umask", i);
+		put(name, i % 2 ? "config:8-15,32-57" : "config:8-15");
+	}
+	read_all(&p);
+	uncore_find(&p, &found);
+	assert_int_equal(found.v.n, 12 * 2 * 2);
+	uncore_sums_init(&sums);
+	for (size_t i = 0; i < found.v.n; i++) {
+		const struct uncore_event *x = &found.v.v[i];
+
+		assert_int_equal(x->config[0], x->value == HHA_TOTAL ? 0xf50 : 0xa50);
+		if (x->cpu == 28)
+			uncore_sums_add(&sums, x, x->value == HHA_TOTAL ? 500000000 : 125000000);
+	}
+	assert_true(uncore_rates(&sums, UNCORE_HHA, 1, 5, &b));
+	assert_string_equal(b.s, "{\"total_ops\":6.0,\"cross_socket_ops\":1.5,\"timestamp\":5.0}");
+	strbuf_done(&b);
+	vec_done(&found.v);
+	pmus_done(&p);
+}
+
 TEST(counters_are_scaled_and_wrap_around)
 {
 	uint64_t v = 7;
@@ -328,7 +435,15 @@ TEST(counters_are_scaled_and_wrap_around)
 	assert_true(v >= 4000000000000000000ull && v - 4000000000000000000ull < 10);
 	assert_true(count_between(&(struct count){5, 9, 9}, &(struct count){5, 9, 9}, &v));
 	assert_int_equal(v, 0);
+	/* By itself: what it counted in a seventh of the time, and beyond what can be told. */
+	assert_true(count_scaled(10, 7000, 1000, &v));
+	assert_int_equal(v, 70);
+	assert_true(count_scaled(0, 0, 0, &v));
+	assert_int_equal(v, 0);
 	v = 7;
+	assert_false(count_scaled(UINT64_MAX, 2, 1, &v));
+	assert_false(count_scaled(UINT64_MAX, UINT64_MAX, 1, &v));
+	assert_false(count_scaled(1, 5, 0, &v));
 	assert_false(count_between(&(struct count){0, 0, 0}, &(struct count){0, 1000, 0}, &v));
 	assert_false(count_between(&(struct count){0, 10, 10}, &(struct count){50, 5, 5}, &v));
 	assert_false(count_between(&(struct count){0, 0, 0}, &(struct count){5, 10, 11}, &v));
@@ -449,6 +564,8 @@ int main(void)
 		cmocka_unit_test(an_arm64_machine_goes_by_the_names_of_its_driver),
 		cmocka_unit_test(uncore_events_go_to_the_node_of_their_cpu),
 		cmocka_unit_test(intel_and_amd_memory_controllers),
+		cmocka_unit_test(amd_data_fabric_by_its_generation),
+		cmocka_unit_test(intel_home_agents_tell_what_comes_from_other_sockets),
 		cmocka_unit_test(counters_are_scaled_and_wrap_around),
 		cmocka_unit_test(known_numbers_of_page_faults_and_switches_are_counted),
 		cmocka_unit_test(what_the_machine_cannot_count_is_an_error_that_says_so),

@@ -143,6 +143,11 @@ static void cache_misses(struct world *w)
 	SET(numa, at(w, w->numa[0]), instructions, 3000000);
 }
 
+static void memory_wall(struct world *w)
+{
+	SET(ddr_bandwidth, w->traffic[0], total_bytes, (200ull << 30) / 100 * 85 * (WINDOW / SECOND));
+}
+
 static void away_from_memory(struct world *w)
 {
 	uint32_t p = add_process(w, 500, "solver");
@@ -437,6 +442,7 @@ static const struct fault {
     {"page-faults", faults, NULL, SEVERITY_CRITICAL, THREAD},
     {"shm-size", shm_full, NULL, SEVERITY_CRITICAL, BOX},
     {"cache-misses", cache_misses, NULL, SEVERITY_CRITICAL, NODE},
+    {"memory-bandwidth", memory_wall, NULL, SEVERITY_WARNING, NODE},
     {"off-device-node", NULL, off_device, SEVERITY_WARNING, RANK},
     {"remote-memory", away_from_memory, NULL, SEVERITY_CRITICAL, ANY},
     {"thread-off-node", NULL, off_node, SEVERITY_WARNING, RANK},
@@ -477,7 +483,7 @@ static const struct fault {
 /* Rules for which no input exists yet: they say so on each file. */
 static bool never_evaluated(const char *rule)
 {
-	return !strcmp(rule, "memory-bandwidth") || !strcmp(rule, "memory-latency");
+	return !strcmp(rule, "memory-latency");
 }
 
 static const struct type *type_of(enum blamed b)

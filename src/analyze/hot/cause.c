@@ -34,8 +34,13 @@ static void busy(struct hot *h, struct hot_thread *t)
 	else
 		set_cause(
 		    t, t->llc_miss_pct >= limit ? HOT_CAUSE_MEMORY : HOT_CAUSE_COMPUTE,
-		    hot_text(h, "on a CPU %.0f %% of the time, %.1f %% of cache references missed",
-			     t->cpu_pct, t->llc_miss_pct));
+		    hot_has(t->ipc)
+			? hot_text(h,
+				   "on a CPU %.0f %% of the time, %.1f %% of cache references "
+				   "missed, %.2f instructions a cycle",
+				   t->cpu_pct, t->llc_miss_pct, t->ipc)
+			: hot_text(h, "on a CPU %.0f %% of the time, %.1f %% of cache references missed",
+				   t->cpu_pct, t->llc_miss_pct));
 }
 
 /* Blocked most of the time: for whom, as far as anybody is late. */

@@ -9,6 +9,9 @@
 	40000000 /* ten ticks of 4 ms: less gives no ratio of user and kernel mode                 \
 		  */
 
+#define REFERENCES_LEAST 1000
+#define CYCLES_LEAST     1000000
+
 bool hot_idle_cause(const char *cause)
 {
 	static const char *const idle[] = {"sleep", "poll", "child", "signal"};
@@ -61,12 +64,24 @@ static void set_base(struct hot *h, struct hot_thread *t, const struct node *n)
 		t->base_ns = least;
 }
 
+/* A ratio of few references says nothing of the thread. */
+static void take_counters(struct hot_thread *t, const struct node *n)
+{
+	if (HAS(thread, n, llc_references) && HAS(thread, n, llc_misses) &&
+	    GET(thread, n, llc_references) >= REFERENCES_LEAST)
+		t->llc_miss_pct = (double)GET(thread, n, llc_misses) * 100 /
+				  (double)GET(thread, n, llc_references);
+	if (HAS(thread, n, instructions) && HAS(thread, n, cycles) &&
+	    GET(thread, n, cycles) >= CYCLES_LEAST)
+		t->ipc = (double)GET(thread, n, instructions) / (double)GET(thread, n, cycles);
+}
+
 static void take_thread(struct hot *h, struct hot_thread *t, const struct node *n)
 {
 	t->process = HAS(thread, n, process) ? GET(thread, n, process) : HOT_NONE;
 	t->cpu_pct = t->user_pct = t->runq_pct = t->blocked_pct = NAN;
 	t->voluntary_s = t->involuntary_s = t->switches_s = t->migrations_s = t->wakeups_s = NAN;
-	t->similarity = t->remote_pct = t->llc_miss_pct = t->bytes_s = NAN;
+	t->similarity = t->remote_pct = t->llc_miss_pct = t->ipc = t->bytes_s = NAN;
 	t->cpu_node_pct = t->memory_node_pct = t->minor_faults_s = t->major_faults_s = NAN;
 	t->cpu_node = t->memory_node = t->root = HOT_NONE;
 	t->root_pct = NAN;
@@ -98,6 +113,7 @@ static void take_thread(struct hot *h, struct hot_thread *t, const struct node *
 		t->involuntary_s = rate(t, GET(thread, n, involuntary_switches));
 		t->switches_s = t->voluntary_s + t->involuntary_s;
 	}
+	take_counters(t, n);
 	if (HAS(thread, n, migrations))
 		t->migrations_s = rate(t, GET(thread, n, migrations));
 	if (HAS(thread, n, wakeups))

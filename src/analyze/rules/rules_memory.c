@@ -457,9 +457,46 @@ static void check_cache(struct rule_run *r)
 
 static void check_bandwidth(struct rule_run *r)
 {
-	rule_unknown(r, "traffic of the memory controllers and the most that they can",
-		     "counters of memory controllers (uncore), which virtual machines lack; no "
-		     "file tells a machine's peak");
+	size_t known = 0, traffic = 0;
+
+	vec_for(&r->x->g->nodes, np) {
+		struct numa_counters c;
+		struct finding *fi;
+		enum severity s;
+
+		if ((*np)->type != &numa_type)
+			continue;
+		numa_counters_of(r->x->g, *np, &c);
+		traffic += c.memory_bytes_s >= 0;
+		if (c.peak_pct < 0)
+			continue;
+		known++;
+		s = rule_grade_value(r, c.peak_pct, LIMIT_bandwidth_notice, LIMIT_bandwidth_warning,
+				     LIMIT_bandwidth_critical);
+		if (s == SEVERITY_INFO)
+			continue;
+		fi = rule_fire(r, s, 80, (*np)->index);
+		finding_subject(fi, (*np)->index);
+		finding_value(r, fi, (*np)->index, "memory traffic, of the node's peak", c.peak_pct,
+			      PERCENT, LIMIT_bandwidth_notice);
+		fi->title = rule_text(r, "memory of node %" PRIu64 " moves %.0f %% of what it can",
+				      GET(numa, *np, numa_id), c.peak_pct);
+		fi->why = rule_text(r, "%s/s of at most %s/s, by the machine's own tables (%s).",
+				    rule_bytes(r, c.memory_bytes_s), rule_bytes(r, c.peak_bytes_s),
+				    HAS(numa, *np, peak_source) ? GET(numa, *np, peak_source) : "?");
+		finding_advice(fi, "Spread memory over nodes (numactl --interleave), touch less of it "
+				   "(blocking, smaller types), or move neighbours to another node.");
+	}
+	if (known)
+		rule_clear(r, "memory traffic of %zu nodes with a known peak", known);
+	else
+		rule_unknown(r,
+			     traffic ? "the most that the machine's memory can move"
+				     : "traffic of the memory controllers",
+			     traffic ? "a firmware with HMAT, or memory modules whose places in the DMI "
+				       "tables say socket and channel"
+				     : "counters of memory controllers (uncore), which virtual machines "
+				       "lack");
 }
 
 static void check_latency(struct rule_run *r)
@@ -529,11 +566,11 @@ const struct rule rules_memory[] = {
     {.id = "memory-bandwidth",
      .layer = LAYER_MEMORY,
      .title = "Memory bandwidth is used up",
-     .fires =
-	 "never so far: a machine's peak is not known, so traffic has nothing to be held against.",
-     .graded = "not evaluated.",
-     .needs = "traffic of memory controllers (uncore counters), and the machine's peak.",
+     .fires = "memory controllers of a node move more than `bandwidth.notice` of the most that they can.",
+     .graded = "`bandwidth.notice`, `bandwidth.warning`, `bandwidth.critical`.",
+     .needs = "traffic of memory controllers (uncore counters), and the machine's peak (HMAT, or DMI).",
      .advice = "spread memory over nodes, touch less of it.",
+     RULE_LIMITS(LIMIT_bandwidth_notice, LIMIT_bandwidth_warning, LIMIT_bandwidth_critical),
      .check = check_bandwidth},
     {.id = "memory-latency",
      .layer = LAYER_MEMORY,

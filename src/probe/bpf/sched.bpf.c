@@ -3,6 +3,7 @@
 #include "kernel_types.bpf.h"
 
 #include "compat.bpf.h"
+#include "counts.bpf.h"
 #include "health.bpf.h"
 #include "sched_abi.h"
 #include "wait.bpf.h"
@@ -625,6 +626,12 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 	since = slot->since ?: started_ns;
 	slot->since = now;
 	in = TASK_READ(next, pid);
+	if (count_events) {
+		struct sched_cpu_key key = {
+			.start_ns = TASK_READ(prev, start_boottime), .tid = TASK_READ(prev, pid), .cpu = cpu};
+
+		counts_take(&key, true);
+	}
 	if (TASK_READ(prev, pid))
 		switch_out(prev, slot, preempt, state, now, since, cpu, in);
 	if (in)
@@ -696,6 +703,19 @@ SEC("raw_tp/sched_wakeup_new")
 int wakeup_new_raw(struct bpf_raw_tracepoint_args *ctx)
 {
 	return on_waking((void *)ctx->args[0], true);
+}
+
+/* User space runs it on each CPU: who is on it may be there for long. */
+SEC("raw_tp")
+int count_running(void *ctx)
+{
+	struct task_struct *t = (void *)bpf_get_current_task();
+	struct sched_cpu_key key = {.start_ns = BPF_CORE_READ(t, start_boottime),
+				    .tid = (u32)BPF_CORE_READ(t, pid),
+				    .cpu = bpf_get_smp_processor_id()};
+
+	counts_take(&key, started_ns && !stopped_ns);
+	return 0;
 }
 
 /* What of a state is going on at a reading. */

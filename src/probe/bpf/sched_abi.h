@@ -84,6 +84,18 @@ struct sched_state {
 	__u64 has_base;
 };
 
+#define SCHED_COUNTS 5 /**< events of a CPU that can be counted */
+
+/** What a counter gained, and for how long it was wanted and was counting: fewer counters than events take turns. */
+struct sched_count {
+	__u64 raw, enabled_ns, running_ns;
+};
+
+/** Of a thread on a CPU: its key is struct sched_cpu_key. */
+struct sched_counts {
+	struct sched_count v[SCHED_COUNTS];
+};
+
 /** Key of the per-CPU share: run time of finished streaks. The value is __u64 ns. */
 struct sched_cpu_key {
 	__u64 start_ns;
@@ -94,3 +106,4 @@ struct sched_cpu_key {
 _Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16 + 5 * 8 + 24 + 8 + 64 + 32 + 8 + 48, "ABI");
 _Static_assert(sizeof(struct sched_state) == sizeof(struct sched_totals) + 6 * 8 + 16 + 16 + 32 + 8, "ABI");
 _Static_assert(sizeof(struct sched_cpu_key) == 16, "ABI");
+_Static_assert(sizeof(struct sched_counts) == SCHED_COUNTS * 24, "ABI");
