@@ -269,7 +269,7 @@ const struct cap caps[] = {
 	{"cgroup_sock_addr", "the peer of unconnected UDP messages",
 	 "peers of unconnected UDP sockets are unknown",
 	 "mount -t cgroup2 none /sys/fs/cgroup/unified", probe_cgroup_sock_addr},
-	{"pmu", "cycles, instructions and cache misses of each NUMA node", "no hardware counters",
+	{"pmu", "cycles, instructions and cache misses of each thread and NUMA node", "no hardware counters",
 	 "a machine, or a virtual machine with a PMU (QEMU: -cpu host,pmu=on)", probe_pmu},
 	{"uncore", "memory bandwidth and links of each NUMA node", "no bandwidth of memory and links",
 	 "a machine, not a virtual one, with the driver of its uncore PMU (hisi_uncore_pmu, intel_uncore, amd_uncore)",
