@@ -122,6 +122,23 @@ void numa_memory_of(const struct graph *g, const struct numa_places *p, const st
 		take_list(p, g->nodes.v[d->source]->ns, GET(numa_access, d, mem_pages_in_each_numa), ret);
 }
 
+static bool counts_as_private(const char *key)
+{
+	return !strcmp(key, "anon");
+}
+
+void numa_private_of(const struct edge *d, struct by_node *ret)
+{
+	if (HAS(numa_access, d, memory_bytes))
+		take_map(GET(numa_access, d, memory_bytes), counts_as_private, ret);
+}
+
+void numa_segment_of(const struct node *n, struct by_node *ret)
+{
+	if (HAS(shared_memory, n, memory_bytes))
+		take_map(GET(shared_memory, n, memory_bytes), NULL, ret);
+}
+
 /* Time on CPUs of a thread, or of all threads of a process. */
 struct use {
 	struct by_node time;

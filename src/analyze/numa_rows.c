@@ -90,6 +90,46 @@ void numa_rows_done(struct numa_rows *r)
 	vec_done(&r->v);
 }
 
+static struct numa_sum *sum_at(struct numa_sums *s, uint32_t node)
+{
+	size_t i = 0;
+
+	while (i < s->v.n && s->v.v[i].node < node)
+		i++;
+	if (i == s->v.n || s->v.v[i].node != node) {
+		vec_push(&s->v, ((struct numa_sum){0}));
+		memmove(&s->v.v[i + 1], &s->v.v[i], (s->v.n - 1 - i) * sizeof(s->v.v[0]));
+		s->v.v[i] = (struct numa_sum){.node = node};
+	}
+	return &s->v.v[i];
+}
+
+void numa_sums_of(struct graph *g, const char *ns, struct numa_sums *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	vec_for(&g->edges, it) {
+		struct by_node b = {0};
+
+		if ((*it)->type != &numa_access_type || g->nodes.v[(*it)->source]->ns != ns)
+			continue;
+		numa_private_of(*it, &b);
+		vec_for(&b.v, x)
+			sum_at(ret, x->node)->private_bytes += x->amount;
+		vec_done(&b.v);
+	}
+	vec_for(&g->nodes, it) {
+		struct by_node b = {0};
+
+		if ((*it)->type != &shared_memory_type || (*it)->ns != ns || !HAS(shared_memory, *it, memory_bytes))
+			continue;
+		ret->segments++;
+		numa_segment_of(*it, &b);
+		vec_for(&b.v, x)
+			sum_at(ret, x->node)->shared_bytes += x->amount;
+		vec_done(&b.v);
+	}
+}
+
 double numa_rate(const struct graph *g, const struct node *n, int field)
 {
 	if (!(n->measured >> field & 1) || !g->meta.window_ns)

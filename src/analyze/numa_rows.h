@@ -26,6 +26,21 @@ struct numa_rows {
 void numa_rows_of(struct graph *g, const struct type *type, struct numa_rows *ret);
 void numa_rows_done(struct numa_rows *r);
 
+/** Resident memory on a NUMA node, of all processes that were looked at. */
+struct numa_sum {
+	uint32_t node;
+	double private_bytes; /**< that one process has for itself */
+	double shared_bytes;  /**< of shared segments, each once, however many processes map it */
+};
+
+struct numa_sums {
+	VEC(struct numa_sum) v; /**< ascending by node */
+	size_t segments;	/**< shared segments whose place is known */
+};
+
+/** Sums over processes and segments of host @p ns. Page cache of files is in neither. */
+void numa_sums_of(struct graph *g, const char *ns, struct numa_sums *ret);
+
 /** A counter of a NUMA node a second, or -1 when it is not known. */
 double numa_rate(const struct graph *g, const struct node *n, int field);
 

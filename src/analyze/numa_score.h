@@ -70,6 +70,12 @@ void numa_cpu_of(const struct graph *g, const struct numa_places *p, const struc
  */
 void numa_memory_of(const struct graph *g, const struct numa_places *p, const struct edge *d, struct by_node *ret);
 
+/** Of that, what it has for itself. */
+void numa_private_of(const struct edge *d, struct by_node *ret);
+
+/** Memory by node of a shared segment: entity shared_memory. */
+void numa_segment_of(const struct node *n, struct by_node *ret);
+
 /**
  * Complete what a recording or a file tells of placement: CPU time by node from the time on each CPU,
  * CPUs that were used, and the scores from both vectors, which replace what the older tool wrote for

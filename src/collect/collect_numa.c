@@ -1,6 +1,7 @@
 /* Placement: on which NUMA nodes processes have their memory, and where their threads may run. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,9 @@
 #define PAGES_SMALL 1024
 #define SMALL_BYTES (64ull << 20)
 
+#define SEGMENTS_MOST 4096
+#define SEGMENT_OLD_NS (30 * NS_PER_SEC) /* a newer look counts, though it saw fewer pages */
+
 #define STATUS_MOST   256 /* files read at one tick */
 #define THREAD_LEAST  NS_PER_MS
 #define STATUS_AGAIN  (30 * NS_PER_SEC)
@@ -43,7 +47,16 @@ struct known_list {
 	VEC(struct known) v;
 };
 
+/* Where the pages of a shared segment lie, by the best look at it so far. */
+struct segment {
+	struct placement_segment s;
+	uint64_t pages; /* that were looked at */
+	uint64_t at_ns; /* since 1970 */
+};
+
 struct placements {
+	VEC(struct segment) segments; /* SEGMENTS_MOST */
+	struct idmap segment_ids;     /* by inode and device */
 	struct placement_worker *worker;
 	struct placement_options options;
 	char why[400]; /* why there is no worker */
@@ -85,6 +98,8 @@ void placements_free(struct placements *n)
 	placement_worker_close(n->worker);
 	known_done(&n->processes);
 	known_done(&n->threads);
+	vec_done(&n->segments);
+	idmap_done(&n->segment_ids);
 	free(n);
 }
 
@@ -289,6 +304,87 @@ static void emit_process(struct placements *n, struct known *k, uint32_t proc, c
 	graph_add_edge(n->g, d);
 }
 
+static void keep_segments(struct placements *n, const struct placement *p)
+{
+	uint64_t now = clock_real_ns();
+
+	for (uint32_t i = 0; i < p->nsegments; i++) {
+		const struct placement_segment *s = &p->segments[i];
+		uint32_t at = idmap_get(&n->segment_ids, s->dev, s->ino);
+		uint64_t pages = 0;
+
+		for (uint32_t k = 0; k < s->nnodes; k++)
+			pages += s->on[k].pages;
+		if (at == IDMAP_NONE && n->segments.n >= SEGMENTS_MOST)
+			continue;
+		if (at == IDMAP_NONE) {
+			at = (uint32_t)n->segments.n;
+			vec_push(&n->segments, ((struct segment){0}));
+			idmap_put(&n->segment_ids, s->dev, s->ino, at);
+		}
+		if (pages >= n->segments.v[at].pages || now - n->segments.v[at].at_ns > SEGMENT_OLD_NS)
+			n->segments.v[at] = (struct segment){*s, pages, now};
+	}
+}
+
+/* Of a simple sample of its pages, which a stratified one is no worse than; see settle_class() for the least. */
+static double segment_error(const struct segment *x, uint64_t resident)
+{
+	double most = 0, n = (double)x->pages;
+
+	if (x->pages * 4096 >= resident)
+		return 0;
+	for (uint32_t i = 0; i < x->s.nnodes; i++) {
+		double share = x->s.on[i].pages / n, error = 1.96 * sqrt(share * (1 - share) / n);
+
+		most = error > most ? error : most;
+	}
+	most = most > 3 / n ? most : 3 / n;
+	return most > 1 ? 1 : most;
+}
+
+static int by_node_id(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void set_segment(struct graph *g, struct node *n, struct segment *x)
+{
+	uint64_t resident = GET(shared_memory, n, resident_bytes);
+	struct strbuf b = {0};
+
+	qsort(x->s.on, x->s.nnodes, sizeof(x->s.on[0]), by_node_id);
+	strbuf_addc(&b, '{');
+	for (uint32_t i = 0; i < x->s.nnodes; i++)
+		strbuf_addf(&b, "%s\"%u\":%" PRIu64, i ? "," : "", x->s.on[i].node,
+			    (uint64_t)((double)resident * x->s.on[i].pages / (double)x->pages + .5));
+	strbuf_addc(&b, '}');
+	SET(shared_memory, n, memory_bytes, graph_str(g, b.s));
+	SET(shared_memory, n, share_error, segment_error(x, resident));
+	SET(shared_memory, n, memory_ns, x->at_ns);
+	strbuf_done(&b);
+}
+
+/* Segments that this interval's look at shared memory found. */
+static void emit_segments(struct placements *n, struct graph *g)
+{
+	for (size_t i = 0; n->segments.n && i < g->nodes.n; i++) {
+		struct node *x = g->nodes.v[i];
+		unsigned major, minor;
+		uint32_t at;
+
+		if (x->type != &shared_memory_type || !HAS(shared_memory, x, resident_bytes) ||
+		    !GET(shared_memory, x, resident_bytes) ||
+		    sscanf(GET(shared_memory, x, dev), "%u:%u", &major, &minor) != 2)
+			continue;
+		at = idmap_get(&n->segment_ids, major << 20 | minor, GET(shared_memory, x, inode));
+		if (at != IDMAP_NONE && n->segments.v[at].pages)
+			set_segment(g, x, &n->segments.v[at]);
+	}
+}
+
 static void on_answer(void *ctx, const struct placement *p)
 {
 	struct placements *n = ctx;
@@ -316,6 +412,7 @@ static void on_answer(void *ctx, const struct placement *p)
 	}
 	if (p->error || !p->nnodes || proc == IDMAP_NONE || n->c->procs.v.v[proc].start_ns != k->start_ns)
 		return;
+	keep_segments(n, p);
 	emit_process(n, k, proc, p);
 }
 
@@ -455,6 +552,7 @@ void collect_numa(struct collect *c, struct graph *g, bool last)
 	ask(n, &c->procs, last);
 	if (last && placement_worker_take(n->worker, LAST_WAIT_NS, on_answer, n) < 0)
 		n->unreadable++;
+	emit_segments(n, g);
 }
 
 void collect_numa_describe(const struct collect *c, struct graph *g)

@@ -37,28 +37,30 @@ static bool is_without_pages(const char *path)
 	       !begins(path, "/dev/hugepages");
 }
 
-static void add_region(struct regions *r, uint64_t start, uint64_t end, enum page_class class)
+static void add_region(struct regions *r, const struct region *x)
 {
 	struct region *last = r->v.n ? &r->v.v[r->v.n - 1] : NULL;
 
-	r->bytes[class] += end - start;
-	if (last && last->end == start && last->class == class)
-		last->end = end;
+	r->bytes[x->class] += x->end - x->start;
+	if (last && last->end == x->start && last->class == x->class && last->dev == x->dev && last->ino == x->ino)
+		last->end = x->end;
 	else
-		vec_push(&r->v, ((struct region){start, end, class}));
+		vec_push(&r->v, *x);
 }
 
 /* "7f0000000000-7f0000021000 rw-p 00000000 00:00 0          [heap]" */
 static void take_line(struct regions *r, char *line)
 {
 	char *s = line, *path;
-	uint64_t start, end;
+	struct region x = {0};
+	unsigned major, minor;
+	unsigned long long ino;
 
-	start = strtoull(s, &s, 16);
+	x.start = strtoull(s, &s, 16);
 	if (*s != '-')
 		return;
-	end = strtoull(s + 1, &s, 16);
-	if (*s != ' ' || end <= start || strlen(s) < 6)
+	x.end = strtoull(s + 1, &s, 16);
+	if (*s != ' ' || x.end <= x.start || strlen(s) < 6)
 		return;
 	/* Reserved, not used. */
 	if (!memcmp(s + 1, "---", 3))
@@ -68,7 +70,12 @@ static void take_line(struct regions *r, char *line)
 		path[strcspn(path, "\n")] = '\0';
 	if (path && is_without_pages(path))
 		return;
-	add_region(r, start, end, region_class(path ?: "", s[4] == 's', s[2] == 'w'));
+	x.class = region_class(path ?: "", s[4] == 's', s[2] == 'w');
+	if (x.class == PAGES_SHARED && sscanf(s + 6, "%*s %x:%x %llu", &major, &minor, &ino) == 3) {
+		x.dev = major << 20 | minor;
+		x.ino = ino;
+	}
+	add_region(r, &x);
 }
 
 int regions_read(const char *proc, uint32_t pid, struct regions *ret)

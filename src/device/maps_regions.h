@@ -11,6 +11,8 @@
 struct region {
 	uint64_t start, end;
 	enum page_class class;
+	uint32_t dev; /**< PAGES_SHARED: what is mapped, MAJOR << 20 | MINOR */
+	uint64_t ino; /**< likewise, its inode; 0: not told */
 };
 
 struct regions {

@@ -79,6 +79,33 @@ void placement_add(struct placement *p, uint32_t node, enum page_class c, uint64
 		p->nodes[i].bytes[c] += bytes;
 }
 
+/* A page of a shared segment was found on @p node. */
+static void segment_add(struct placement *p, const struct region *x, uint32_t node)
+{
+	struct placement_segment *g = NULL;
+	uint32_t i = 0;
+
+	for (uint32_t k = 0; k < p->nsegments && !g; k++)
+		if (p->segments[k].ino == x->ino && p->segments[k].dev == x->dev)
+			g = &p->segments[k];
+	if (!g) {
+		if (p->nsegments == PLACEMENT_SEGMENTS)
+			return;
+		g = &p->segments[p->nsegments++];
+		*g = (struct placement_segment){.ino = x->ino, .dev = x->dev};
+	}
+	while (i < g->nnodes && g->on[i].node != node)
+		i++;
+	if (i == PLACEMENT_SEGMENT_NODES)
+		return;
+	if (i == g->nnodes) {
+		g->on[i].node = node;
+		g->on[i].pages = 0;
+		g->nnodes++;
+	}
+	g->on[i].pages++;
+}
+
 static int by_move_pages(void *ctx, uint32_t pid, size_t n, void **pages, int *status)
 {
 	(void)ctx;
@@ -127,6 +154,7 @@ struct batch {
 	int status[BATCH];
 	uint64_t cell[BATCH];
 	size_t n;
+	uint32_t region[BATCH]; /* that it is in */
 };
 
 static int flush(struct sampling *s, struct batch *b, struct stratum *x, uint32_t *node_of)
@@ -155,6 +183,8 @@ static int flush(struct sampling *s, struct batch *b, struct stratum *x, uint32_
 		x->hits++;
 		if (s->cell_has)
 			s->cell_has[b->cell[i]] = 1;
+		if (s->class == PAGES_SHARED && s->r->v.v[b->region[i]].ino)
+			segment_add(s->p, &s->r->v.v[b->region[i]], (uint32_t)b->status[i]);
 	}
 	b->n = 0;
 	s->late = clock_mono_ns() > s->until_ns;
@@ -169,6 +199,7 @@ static int ask(struct sampling *s, struct batch *b, struct cursor *at, struct st
 	if (!address)
 		return 0;
 	b->pages[b->n] = address;
+	b->region[b->n] = (uint32_t)at->region;
 	b->cell[b->n++] = cell;
 	return b->n == BATCH ? flush(s, b, x, node_of) : 0;
 }

@@ -23,6 +23,19 @@ struct placement_node {
 	uint64_t bytes[PAGE_CLASSES];
 };
 
+#define PLACEMENT_SEGMENTS	16
+#define PLACEMENT_SEGMENT_NODES 16
+
+/** Pages of one shared segment that were found in a process: a part of its PAGES_SHARED. */
+struct placement_segment {
+	uint64_t ino;
+	uint32_t dev; /**< MAJOR << 20 | MINOR, as in /proc/PID/maps */
+	uint32_t nnodes;
+	struct {
+		uint32_t node, pages;
+	} on[PLACEMENT_SEGMENT_NODES]; /**< [nnodes] */
+};
+
 /** One process at one moment. */
 struct placement {
 	uint32_t pid;
@@ -37,7 +50,10 @@ struct placement {
 	double share_error;
 	uint64_t cpu_ns, wall_ns; /**< that it took */
 	uint32_t nnodes, nodes_left_out;
+	/** Segments beyond the first PLACEMENT_SEGMENTS are not told apart. None when all pages are read (exact). */
+	uint32_t nsegments;
 	struct placement_node nodes[PLACEMENT_NODES]; /**< [nnodes], ascending */
+	struct placement_segment segments[PLACEMENT_SEGMENTS]; /**< [nsegments] */
 };
 
 struct placement_options {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "clock.h"
 #include "vec.h"
@@ -27,10 +28,27 @@ struct placement_worker {
 	uint64_t since_ns;	    /* when it had no other to look at any more */
 };
 
-/* Nodes that there are none of are not sent, so that more answers wait for who takes them once a tick. */
-static size_t answer_bytes(const struct placement *p)
+/*
+ * Nodes and segments that there are none of are not sent, so that more answers wait for who takes them once
+ * a tick: what there is comes without a gap.
+ */
+static size_t nodes_bytes(const struct placement *p)
 {
 	return offsetof(struct placement, nodes) + p->nnodes * sizeof(p->nodes[0]);
+}
+
+static size_t segments_bytes(const struct placement *p)
+{
+	return p->nsegments * sizeof(p->segments[0]);
+}
+
+static bool send_answer(int fd, const struct placement *p)
+{
+	struct iovec parts[] = {{(void *)(uintptr_t)p, nodes_bytes(p)},
+				{(void *)(uintptr_t)p->segments, segments_bytes(p)}};
+	struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
+
+	return sendmsg(fd, &m, 0) >= 0;
 }
 
 static void serve(void *ctx, int fd)
@@ -42,7 +60,7 @@ static void serve(void *ctx, int fd)
 	while (recv(fd, &q, sizeof(q), 0) == sizeof(q)) {
 		each.pages = q.pages;
 		placement_sample(&each, q.pid, q.tag, &p);
-		if (send(fd, &p, answer_bytes(&p), 0) < 0)
+		if (!send_answer(fd, &p))
 			return;
 	}
 }
@@ -130,8 +148,11 @@ static int receive(struct placement_worker *w, struct placement *p)
 {
 	ssize_t n = recv(w->child.fd, p, sizeof(*p), MSG_DONTWAIT);
 
-	if (n >= (ssize_t)offsetof(struct placement, nodes) && n == (ssize_t)answer_bytes(p))
+	if (n >= (ssize_t)offsetof(struct placement, nodes) && p->nnodes <= PLACEMENT_NODES &&
+	    p->nsegments <= PLACEMENT_SEGMENTS && n == (ssize_t)(nodes_bytes(p) + segments_bytes(p))) {
+		memmove(p->segments, (char *)p + nodes_bytes(p), segments_bytes(p));
 		return 1;
+	}
 	return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -EPIPE;
 }
 

@@ -146,6 +146,32 @@ static void add_rows(struct graph *g, const struct type *type, uint64_t limit, s
 	numa_rows_done(&rows);
 }
 
+/* Of each host that has nodes; one file has mostly one. */
+static void add_sums(struct graph *g, struct strbuf *b)
+{
+	const char *ns = NULL;
+
+	vec_for(&g->nodes, n) {
+		struct numa_sums sums;
+
+		if ((*n)->type != &numa_type || (*n)->ns == ns)
+			continue;
+		ns = (*n)->ns;
+		numa_sums_of(g, ns, &sums);
+		if (sums.segments)
+			strbuf_addf(b, "  memory of processes, and of %zu shared segment%s, counted once:\n", sums.segments,
+				    sums.segments == 1 ? "" : "s");
+		for (size_t i = 0; sums.segments && i < sums.v.n; i++) {
+			strbuf_addf(b, "    node %" PRIu32 ": ", sums.v.v[i].node);
+			text_bytes(b, sums.v.v[i].private_bytes);
+			strbuf_add(b, " private, ");
+			text_bytes(b, sums.v.v[i].shared_bytes);
+			strbuf_add(b, " shared\n");
+		}
+		vec_done(&sums.v);
+	}
+}
+
 void render_numa_text(struct graph *g, const struct selection *s, struct strbuf *b)
 {
 	uint64_t limit = s->limit ? s->limit : ROWS_IN_REPORT;
@@ -160,6 +186,7 @@ void render_numa_text(struct graph *g, const struct selection *s, struct strbuf 
 		strbuf_add(b, nodes ? "  one node: all memory is local\n" : "  nodes are not known\n");
 		return;
 	}
+	add_sums(g, b);
 	strbuf_add(b, "  processes, those first that ran longest away from their memory:\n");
 	add_rows(g, &process_type, limit, b);
 	strbuf_add(b, "  threads, likewise:\n");
@@ -188,6 +215,34 @@ static void write_known(struct json_writer *w, const char *name, bool known, dou
 		json_write_f64(w, v);
 	else
 		json_write_null(w);
+}
+
+static void write_sums(struct graph *g, struct json_writer *w)
+{
+	const char *ns = NULL;
+
+	json_write_key(w, "memory");
+	json_write_array(w);
+	vec_for(&g->nodes, n) {
+		struct numa_sums sums;
+
+		if ((*n)->type != &numa_type || (*n)->ns == ns)
+			continue;
+		ns = (*n)->ns;
+		numa_sums_of(g, ns, &sums);
+		vec_for(&sums.v, x) {
+			json_write_object(w);
+			json_key_str(w, "host", ns);
+			json_write_key(w, "node");
+			json_write_u64(w, x->node);
+			json_write_key(w, "private_bytes");
+			json_write_f64(w, x->private_bytes);
+			write_known(w, "shared_bytes", sums.segments != 0, x->shared_bytes);
+			json_write_object_end(w);
+		}
+		vec_done(&sums.v);
+	}
+	json_write_array_end(w);
 }
 
 static void write_row(struct graph *g, const struct numa_row *r, struct json_writer *w)
@@ -229,6 +284,7 @@ void render_numa_json(struct graph *g, const struct selection *s, struct json_wr
 	json_write_object(w);
 	json_write_key(w, "nodes");
 	render_entities_json(g, &nodes, w);
+	write_sums(g, w);
 	write_rows(g, "processes", &process_type, s, w);
 	write_rows(g, "threads", &thread_type, s, w);
 	json_write_object_end(w);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "numa_score.h"
+#include "numa_rows.h"
 
 static void assert_near(double have, double want)
 {
@@ -171,6 +171,45 @@ TEST(a_recording_is_completed)
 	graph_done(&g);
 }
 
+TEST(shared_segments_count_once_in_sums)
+{
+	struct numa_sums s;
+	struct graph g;
+	struct node *n;
+	struct edge *d;
+
+	graph_init(&g);
+	/* Three processes with the same shared 100 bytes, and 10 of their own. */
+	for (uint64_t pid = 1; pid <= 3; pid++) {
+		uint32_t process, set;
+
+		n = graph_new_node(&g, &process_type);
+		SET(process, n, pid, pid);
+		process = graph_add_node(&g, n)->index;
+		n = graph_new_node(&g, &numa_set_type);
+		SET(numa_set, n, numa_id_str, "0-1");
+		set = graph_add_node(&g, n)->index;
+		d = graph_new_edge(&g, &numa_access_type, process, set);
+		SET(numa_access, d, memory_bytes,
+		    "{\"0\":{\"anon\":10,\"shared\":25,\"file\":7,\"huge\":0},\"1\":{\"anon\":0,\"shared\":75,\"file\":0,\"huge\":0}}");
+		graph_add_edge(&g, d);
+	}
+	n = graph_new_node(&g, &shared_memory_type);
+	SET(shared_memory, n, shm_name, "x");
+	SET(shared_memory, n, memory_bytes, "{\"0\":25,\"1\":75}");
+	n = graph_add_node(&g, n);
+	numa_sums_of(&g, n->ns, &s);
+	assert_int_equal(s.segments, 1);
+	assert_int_equal(s.v.n, 2);
+	assert_near(s.v.v[0].private_bytes, 30);
+	assert_near(s.v.v[0].shared_bytes, 25);
+	assert_int_equal(s.v.v[1].node, 1);
+	assert_near(s.v.v[1].private_bytes, 0);
+	assert_near(s.v.v[1].shared_bytes, 75);
+	vec_done(&s.v);
+	graph_done(&g);
+}
+
 TEST(zero_of_the_older_tool_for_unknown_goes_away)
 {
 	struct graph g;
@@ -198,6 +237,7 @@ int main(void)
 		cmocka_unit_test(without_time_or_memory_nothing_is_known),
 		cmocka_unit_test(nodes_are_matched_by_number),
 		cmocka_unit_test(a_recording_is_completed),
+		cmocka_unit_test(shared_segments_count_once_in_sums),
 		cmocka_unit_test(zero_of_the_older_tool_for_unknown_goes_away),
 	};
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,46 @@ TEST(classes_are_kept_apart)
 	assert_int_equal(p.nodes[1].bytes[PAGES_FILE], MIB / 2);
 }
 
+/* Every other MiB of the first segment is on node 2; the second one is on node 3. */
+static int by_segment(uint64_t address)
+{
+	if (address >> 40 == 0x30)
+		return 3;
+	return address >> 40 != 0x20 ? 0 : address & MIB ? 2 : 1;
+}
+
+static uint32_t pages_on(const struct placement_segment *s, uint32_t node)
+{
+	for (uint32_t i = 0; i < s->nnodes; i++)
+		if (s->on[i].node == node)
+			return s->on[i].pages;
+	return 0;
+}
+
+TEST(shared_segments_are_told_apart)
+{
+	struct placement p;
+	double part;
+
+	/* Twice the same one, and what is private beside it. */
+	put("maps", "100000000000-100040000000 rw-p 00000000 00:00 0 \n"
+		    "200000000000-200020000000 rw-s 00000000 00:1a 4 /dev/shm/x\n"
+		    "200020000000-200040000000 rw-s 20000000 00:1a 4 /dev/shm/x\n"
+		    "300000000000-300020000000 rw-s 00000000 00:01 77 /SYSV00000000 (deleted)\n"
+		    "300020000000-300020100000 rw-s 00000000 00:00 0 \n");
+	put("status", "RssAnon:\t 1048576 kB\nRssFile:\t 0 kB\nRssShmem:\t 1573888 kB\n");
+	look(by_segment, 4096, 1, &p);
+	assert_int_equal(p.nsegments, 2);
+	assert_int_equal(p.segments[0].ino, 4);
+	assert_int_equal(p.segments[0].dev, 0x1a);
+	part = (double)pages_on(&p.segments[0], 2) / (pages_on(&p.segments[0], 2) + pages_on(&p.segments[0], 1));
+	assert_true(fabs(part - .5) < .06);
+	assert_int_equal(p.segments[1].ino, 77);
+	assert_int_equal(p.segments[1].dev, 1);
+	assert_int_equal(p.segments[1].nnodes, 1);
+	assert_true(pages_on(&p.segments[1], 3) > 500);
+}
+
 TEST(with_one_node_nothing_is_asked)
 {
 	struct placement_options o = {.proc = root, .pages = 64, .query = fake_query, .one_node = true, .node = 4};
@@ -266,13 +307,16 @@ TEST(this_process_is_read_in_another_one)
 {
 	size_t bytes = 8 * MIB;
 	char *mine = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct placement_options o = {.proc = "/proc", .pages = 4096};
 	struct placement *answers = calloc(5, sizeof(*answers));
+	uint32_t found = 0;
 	struct placement_worker *w;
 	uint64_t anon = 0;
 	struct err e;
 
 	memset(mine, 1, bytes);
+	memset(shared, 1, bytes);
 	assert_int_equal(placement_worker_open(&w, &o, 20 * NS_PER_SEC, &e), 0);
 	assert_int_equal(placement_worker_ask(w, (uint32_t)getpid(), 42, 4096), 0);
 	assert_int_equal(placement_worker_waiting(w), 1);
@@ -285,8 +329,12 @@ TEST(this_process_is_read_in_another_one)
 			anon += answers[0].nodes[i].bytes[PAGES_ANON];
 		assert_true(anon >= bytes);
 		assert_true(answers[0].share_error < 0.1);
+		for (uint32_t i = 0; i < answers[0].nsegments; i++)
+			found += pages_on(&answers[0].segments[i], answers[0].segments[i].on[0].node);
+		assert_true(found >= 64);
 	}
 	placement_worker_close(w);
+	munmap(shared, bytes);
 	munmap(mine, bytes);
 	free(answers);
 }
@@ -329,6 +377,7 @@ int main(void)
 		cmocka_unit_test(a_large_process_is_estimated_within_the_error),
 		cmocka_unit_test(a_sparse_address_space_is_looked_at_where_it_has_pages),
 		cmocka_unit_test(classes_are_kept_apart),
+		cmocka_unit_test(shared_segments_are_told_apart),
 		cmocka_unit_test(with_one_node_nothing_is_asked),
 		cmocka_unit_test(numa_maps_are_exact_and_know_page_sizes),
 		cmocka_unit_test(this_process_is_read_in_another_one),
