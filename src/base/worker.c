@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -59,15 +60,45 @@ static void forget_running(pid_t pid)
 		vec_done(&running);
 }
 
+/* @last: -1: all that follow */
+static void close_range_of(int first, int last)
+{
+	/* As the system call says it: older headers have no name for it. */
+	if (first > last && last >= 0)
+		return;
+	if (!syscall(SYS_close_range, first, last < 0 ? ~0u : (unsigned)last, 0))
+		return;
+	if (last < 0)
+		last = (int)sysconf(_SC_OPEN_MAX) - 1;
+	for (int i = first; i <= last && i < 65536; i++)
+		close(i);
+}
+
 static int keep_only(int fd)
 {
 	if (fd != CHILD_FD)
 		dup2(fd, CHILD_FD);
-	/* As the system call says it: older headers have no name for it. */
-	if (syscall(SYS_close_range, CHILD_FD + 1, ~0u, 0))
-		for (int i = CHILD_FD + 1, n = (int)sysconf(_SC_OPEN_MAX); i < n && i < 65536; i++)
-			close(i);
+	close_range_of(CHILD_FD + 1, -1);
 	return CHILD_FD;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+void worker_keep_files(int *keep, size_t n)
+{
+	int first = STDERR_FILENO + 1;
+
+	qsort(keep, n, sizeof(*keep), by_number);
+	for (size_t i = 0; i < n; i++) {
+		if (keep[i] < first)
+			continue;
+		close_range_of(first, keep[i] - 1);
+		first = keep[i] + 1;
+	}
+	close_range_of(first, -1);
 }
 
 /* It reads other processes and asks probes; who has fewer privileges keeps those. */

@@ -32,6 +32,13 @@ enum worker_files {
  */
 int worker_start(struct worker *w, enum worker_files files, void (*serve)(void *ctx, int fd), void *ctx);
 
+/**
+ * In a child that keeps files: close all but those, and standard ones. A copy of a BPF link keeps its program attached.
+ *
+ * @param keep [n], sorted by this; negative ones are none
+ */
+void worker_keep_files(int *keep, size_t n);
+
 /** Kill it and do not wait. Nothing when there is none. */
 void worker_give_up(struct worker *w);
 

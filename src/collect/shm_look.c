@@ -52,8 +52,10 @@ static void serve(void *ctx, int fd)
 	static struct look_end end; /* of the child alone */
 	struct shm_look *l = ctx;
 	struct look_question q;
+	int keep[] = {fd, l->probe ? proc_probe_maps_fd(l->probe) : -1};
 	struct err e;
 
+	worker_keep_files(keep, 2);
 	while (recv(fd, &q, sizeof(q), 0) == sizeof(q)) {
 		uint64_t cpu_ns = own_cpu_ns();
 

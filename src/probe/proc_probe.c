@@ -181,3 +181,10 @@ void proc_probe_health(struct proc_probe *p, struct probe_health *ret)
 {
 	ladder_health(&p->ladder, ret);
 }
+
+int proc_probe_maps_fd(const struct proc_probe *p)
+{
+	const struct bpf_link *link = ladder_link(&p->ladder, "maps");
+
+	return link ? bpf_link__fd(link) : -1;
+}

@@ -58,4 +58,7 @@ int proc_probe_files(struct proc_probe *p, unsigned what,
 int proc_probe_maps(struct proc_probe *p, int (*cb)(void *ctx, const struct proc_map *m), void *ctx,
 		    struct err *e);
 
+/** The file that proc_probe_maps() needs, -1: it does not work. */
+int proc_probe_maps_fd(const struct proc_probe *p);
+
 void proc_probe_health(struct proc_probe *p, struct probe_health *ret);
