@@ -20,7 +20,7 @@ struct record_args {
 	char default_name[64];
 };
 
-enum { OPT_FORCE = 256, OPT_NO_EBPF, OPT_REQUIRE, OPT_REFUSE, OPT_NO_REDACT, OPT_NUMA_EXACT, OPT_HOST_ID, OPT_NETNS };
+enum { OPT_FORCE = 256, OPT_NO_EBPF, OPT_REQUIRE, OPT_REFUSE, OPT_NO_REDACT, OPT_NUMA_EXACT, OPT_HOST_ID, OPT_NETNS, OPT_MAX_OVERHEAD };
 
 static const struct option options[] = {{"duration", required_argument, NULL, 'd'},
 					{"output", required_argument, NULL, 'o'},
@@ -34,7 +34,24 @@ static const struct option options[] = {{"duration", required_argument, NULL, 'd
 					{"numa-exact", no_argument, NULL, OPT_NUMA_EXACT},
 					{"host-id", required_argument, NULL, OPT_HOST_ID},
 					{"netns", required_argument, NULL, OPT_NETNS},
+					{"max-overhead", required_argument, NULL, OPT_MAX_OVERHEAD},
 					{0}};
+
+/* Percent of a CPU, or "off". */
+static int parse_max_overhead(struct record_args *a, const char *text)
+{
+	char *end;
+	double pct = strtod(text, &end);
+
+	if (!strcmp(text, "off")) {
+		a->o.collect.max_overhead_pct = -1;
+		return 0;
+	}
+	if (end == text || *end || !(pct >= 0.01 && pct <= 100))
+		return usage_error(&verb_record, "'%s' is no share of a CPU: a percentage from 0.01 to 100, or 'off'", text);
+	a->o.collect.max_overhead_pct = pct;
+	return 0;
+}
 
 static int parse_option(struct record_args *a, int opt)
 {
@@ -81,6 +98,8 @@ static int parse_option(struct record_args *a, int opt)
 			return usage_error(&verb_record, "'%s' is no process id", optarg);
 		a->o.collect.netns_pid = (uint32_t)v;
 		return 0;
+	case OPT_MAX_OVERHEAD:
+		return parse_max_overhead(a, optarg);
 	case OPT_NUMA_EXACT:
 		a->o.collect.numa_exact = true;
 		return 0;
@@ -163,6 +182,9 @@ const struct verb verb_record = {
 		"      --no-redact       keep secrets in command lines\n"
 		"      --host-id NAME    what this host is called among others (for containers and copies of hosts)\n"
 		"      --netns PID       only sockets of that process's network namespace: others are other hosts\n"
+		"      --max-overhead PERCENT\n"
+		"                        when hooks take more of a CPU than that for more than a second, watch system\n"
+		"                        calls in turns and estimate the rest (default 5; off: never)\n"
 		"      --numa-exact      look at every page of memory, by numa_maps, whatever it costs\n"
 		"A command still running after TIME is ended (SIGTERM). SIGINT ends the recording and keeps it.\n",
 	.run = run,

@@ -101,11 +101,24 @@ static bool read_signals(struct running *r)
 
 static int time_left(const struct running *r)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), due = live_due_ns(r->live);
 
 	if (r->t.paused)
 		return -1;
-	return now >= r->next_ns ? 0 : (int)((r->next_ns - now) / 1000000) + 1;
+	due = due < r->next_ns ? due : r->next_ns;
+	return now >= due ? 0 : (int)((due - now) / 1000000) + 1;
+}
+
+/* Until a key, a signal or the next tick; what is due meanwhile changes nothing on the screen. */
+static bool next_event(struct running *r, struct pollfd p[2])
+{
+	int n;
+
+	do {
+		live_due(r->live);
+		n = poll(p, 2, time_left(r));
+	} while (!n && !r->t.paused && clock_ns(CLOCK_MONOTONIC) < r->next_ns);
+	return n >= 0 || errno == EINTR;
 }
 
 static void loop(struct running *r)
@@ -115,7 +128,7 @@ static void loop(struct running *r)
 
 	while (!r->t.quit) {
 		screen_draw(r->screen, &r->t);
-		if (poll(p, 2, time_left(r)) < 0 && errno != EINTR)
+		if (!next_event(r, p))
 			return;
 		if ((p[1].revents & POLLIN) && !read_signals(r))
 			return;
@@ -161,9 +174,11 @@ static bool wait_interval(struct running *r)
 	struct pollfd p = {.fd = r->signals, .events = POLLIN};
 
 	r->next_ns = clock_ns(CLOCK_MONOTONIC) + r->a->window_ns;
-	while (clock_ns(CLOCK_MONOTONIC) < r->next_ns)
+	while (clock_ns(CLOCK_MONOTONIC) < r->next_ns) {
+		live_due(r->live);
 		if (poll(&p, 1, time_left(r)) > 0 && !read_signals(r))
 			return false;
+	}
 	return true;
 }
 

@@ -243,10 +243,31 @@ static const struct part {
 	{"collector block", sample_blocks},
 };
 
+void collect_due(struct collect *c)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (collect_turn(c, &e))
+		read_failed(c, "collector ipc turns", &e);
+}
+
+/* What the sampling itself does is no part of a look. */
+static void pause_look(struct collect *c)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (collect_turn_pause(c, &e))
+		read_failed(c, "collector ipc turns", &e);
+}
+
 void collect_sample(struct collect *c, struct graph *g, bool last)
 {
 	struct err e;
 
+	collect_due(c);
+	pause_look(c);
 	collect_host(c, g);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		int rc;

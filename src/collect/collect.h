@@ -15,6 +15,7 @@ struct collect_options {
 	bool require_ebpf; /**< a probe that does not open is an error */
 	const char *host_id; /**< what this host is called among others; NULL: not said */
 	uint32_t netns_pid;  /**< only sockets of this process's network namespace; 0: of all */
+	double max_overhead_pct; /**< what hooks may take of a CPU; 0: GOVERNOR_DEFAULT_PCT, < 0: no bound */
 	bool numa_exact;   /**< where memory lies: read numa_maps instead of sampling pages */
 	/** Folder with a /sys that describes the PMUs, for tests: events of other kinds, by the names of these; NULL: this host */
 	const char *pmu_root;
@@ -97,6 +98,14 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
  */
 void collect_sample(struct collect *c, struct graph *g, bool last);
 
+/**
+ * Between two samples there is something to do at CLOCK_MONOTONIC collect_due_ns(): what hooks cost is kept within its
+ * bound. UINT64_MAX: no. Too late is no harm but to how good that is.
+ */
+uint64_t collect_due_ns(const struct collect *c);
+/** Do what is due; nothing, if it is too early. */
+void collect_due(struct collect *c);
+
 /** Status, losses and costs so far into @p g. */
 void collect_describe(struct collect *c, struct graph *g);
 
@@ -136,6 +145,10 @@ int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e
 /** Learn of all sockets that are open now, who holds them, and who accepts connections. */
 int collect_open_sockets(struct collect *c, struct graph *g, struct err *e);
 int collect_ipc(struct collect *c, struct graph *g, struct err *e);
+/** What collect_due() does for calls. */
+int collect_turn(struct collect *c, struct err *e);
+/** A look that is under way ends: what is done next is no part of it. */
+int collect_turn_pause(struct collect *c, struct err *e);
 void collect_ipc_describe(struct collect *c, struct graph *g);
 /** Add the processes that it holds the numbers of to @p used. */
 void collect_ipc_mark(const struct collect *c, uint64_t *used);

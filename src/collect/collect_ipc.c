@@ -107,6 +107,8 @@ static void write_edge(struct sampling *x, const struct ipc_sample *s, uint32_t 
 	if (s->key.kind != IPC_SYSV_SEM)
 		SET(write_to, d, bytes, s->v.bytes);
 	SET(write_to, d, calls, s->v.calls);
+	if (s->estimated && s->key.kind != IPC_SYSV_SEM)
+		SET(write_to, d, estimated_bytes, s->v.bytes);
 	SET(write_to, d, first_ns, s->v.first_ns + x->offset_ns);
 	SET(write_to, d, last_ns, s->v.last_ns + x->offset_ns);
 	graph_add_edge(x->g, d);
@@ -119,6 +121,8 @@ static void read_edge(struct sampling *x, const struct ipc_sample *s, uint32_t t
 
 	if (s->key.kind != IPC_SYSV_SEM)
 		SET(read_from, d, bytes, s->v.bytes);
+	if (s->estimated && s->key.kind != IPC_SYSV_SEM)
+		SET(read_from, d, estimated_bytes, s->v.bytes);
 	SET(read_from, d, calls, s->key.dir == IPC_READ ? s->v.calls : 0);
 	if (s->key.kind == IPC_SYSV_SEM)
 		SET(read_from, d, zero_waits, s->key.dir == IPC_READ ? 0 : s->v.calls);
@@ -216,14 +220,6 @@ static void add_moved(struct sampling *x, const struct ipc_sample *s)
 		object_edges(x, proc, s);
 }
 
-static int on_moved(void *ctx, const struct ipc_sample *s)
-{
-	struct ipc_state *state = ctx;
-
-	vec_push(&state->samples, *s);
-	return 0;
-}
-
 static int by_time(const void *a, const void *b)
 {
 	const struct ipc_sample *x = a, *y = b;
@@ -240,10 +236,8 @@ static int sample(struct sampling *x, struct err *e)
 {
 	struct ipc_state *state = x->c->ipc;
 	bool looked = false;
-	int rc;
+	int rc = ipc_turns_read(x->c, e);
 
-	vec_clear(&state->samples);
-	rc = ipc_probe_read(x->c->ipc_probe, on_moved, state, e);
 	rc = rc ?: ipc_passes_read(state->passes, x->c, e);
 	if (!rc && x->c->ticks)
 		rc = collect_procs(x->c, false, e);
@@ -262,6 +256,7 @@ static int sample(struct sampling *x, struct err *e)
 			return rc;
 		add_moved(x, s);
 	}
+	vec_clear(&state->samples);
 	return 0;
 }
 
@@ -308,6 +303,7 @@ int collect_ipc(struct collect *c, struct graph *g, struct err *e)
 		return 0;
 	if (!c->ipc) {
 		c->ipc = mem_alloc(sizeof(*c->ipc));
+		c->ipc->turns = ipc_turns_new(c);
 		c->ipc->facts = ipc_facts_new();
 		c->ipc->files = ipc_files_new();
 		c->ipc->watcher = ipc_watcher_new();
@@ -362,6 +358,7 @@ void collect_ipc_describe(struct collect *c, struct graph *g)
 	if (!c->ipc)
 		return;
 	ipc_watcher_describe(c->ipc->watcher, g);
+	ipc_turns_describe(c->ipc->turns, c, g);
 	ipc_passes_describe(c->ipc->passes, g);
 	describe_folded(c->ipc->files, g);
 	describe_rest(c, g);
@@ -375,6 +372,7 @@ void collect_ipc_done(struct collect *c)
 	ipc_facts_free(c->ipc->facts);
 	ipc_files_free(c->ipc->files);
 	ipc_watcher_free(c->ipc->watcher);
+	ipc_turns_free(c->ipc->turns);
 	ipc_passes_free(c->ipc->passes);
 	vec_done(&c->ipc->samples);
 	vec_done(&c->ipc->recorded);

@@ -15,6 +15,7 @@
 struct ipc_facts;
 struct ipc_files;
 struct ipc_passes;
+struct ipc_turns;
 struct ipc_watcher;
 
 /** Which files have an entity of their own. */
@@ -78,7 +79,15 @@ int ipc_watcher_tick(struct ipc_watcher *w, struct collect *c, struct err *e);
 /** One line about when calls were watched. */
 void ipc_watcher_describe(const struct ipc_watcher *w, struct graph *g);
 
+/** Keeps the cost of hooks within its bound: has calls watched in turns, if need be. */
+struct ipc_turns *ipc_turns_new(const struct collect *c);
+void ipc_turns_free(struct ipc_turns *t);
+/** Append what moved to the samples, and what went by unwatched. */
+int ipc_turns_read(struct collect *c, struct err *e);
+void ipc_turns_describe(const struct ipc_turns *t, const struct collect *c, struct graph *g);
+
 struct ipc_state {
+	struct ipc_turns *turns;
 	struct ipc_facts *facts;
 	struct ipc_files *files;
 	struct ipc_watcher *watcher;

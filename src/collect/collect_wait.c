@@ -327,6 +327,8 @@ static void waits_edge(struct sampling *x, const struct wait_sample *s, uint32_t
 	SET(waits_for, d, waits, s->waits);
 	SET(waits_for, d, waited_ns, s->waited_ns);
 	SET(waits_for, d, longest_ns, s->longest_ns);
+	if (s->estimated_waits)
+		SET(waits_for, d, estimated_ns, s->estimated_ns);
 	graph_add_edge(x->g, d);
 }
 
@@ -346,6 +348,8 @@ static void wakes_edge(struct sampling *x, const struct wait_sample *s, uint32_t
 	SET(wakes, d, wakeups, s->waits);
 	SET(wakes, d, waited_ns, s->waited_ns);
 	SET(wakes, d, longest_ns, s->longest_ns);
+	if (s->estimated_waits)
+		SET(wakes, d, estimated_ns, s->estimated_ns);
 	graph_add_edge(x->g, d);
 }
 

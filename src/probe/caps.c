@@ -156,6 +156,14 @@ static int probe_task_pt_regs(char *why, size_t size)
 	return found;
 }
 
+static int probe_io_accounting(char *why, size_t size)
+{
+	if (!access("/proc/self/io", F_OK))
+		return 1;
+	snprintf(why, size, "no /proc/self/io");
+	return 0;
+}
+
 static int probe_ringbuf(char *why, size_t size)
 {
 	return has_map_type(BPF_MAP_TYPE_RINGBUF, why, size);
@@ -264,6 +272,9 @@ const struct cap caps[] = {
 	 "scheduling is measured at more cost", "kernel 5.12", probe_task_storage},
 	{"task_pt_regs", "what a thread waits for, from its system call",
 	 "only how long threads are blocked", "kernel 5.15", probe_task_pt_regs},
+	{"io_accounting", "what threads read and wrote while calls are watched in turns",
+	 "hooks on system calls have no bound on what they cost the observed", "CONFIG_TASK_IO_ACCOUNTING",
+	 probe_io_accounting},
 	{"ringbuf", "events of processes and connections", "short-lived processes may be missed",
 	 "kernel 5.8", probe_ringbuf},
 	{"cgroup_sock_addr", "the peer of unconnected UDP messages",

@@ -2,11 +2,18 @@
 #include "ipc_probe.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 
+#include "caps.h"
+#include "cleanup.h"
+#include "clock.h"
+#include "health_abi.h"
 #include "ipc.skel.h"
 #include "ipc_calls.h"
 #include "ladder.h"
@@ -17,20 +24,29 @@ static const struct hook_def hooks[] = {
 	 {{"tp_btf", {"exit_btf"}}, {"raw_tp", {"exit_raw"}}}},
 	{"uring", "what io_uring moves through pipes, eventfds and files", false,
 	 {{"tp_btf", {"uring_btf"}}, {"raw_tp", {"uring_raw"}}}},
+	{"turns", NULL, false, {{"iter", {"read_turns"}}}},
+	{"end", NULL, false, {{"tp_btf", {"end_btf"}}}},
 };
 
 struct ipc_probe {
 	struct ladder ladder;
 	struct swap_map moved, files;
 	struct ipc__bss *bss; /* shared with the programs */
-	struct ring_buffer *ring;
+	struct ring_buffer *ring, *ended;
 	enum ipc_uring_form uring_form;
 	int (*passed_cb)(void *ctx, const struct ipc_passed *ev); /* while events are fetched */
 	void *passed_ctx;
 	int passed_rc;
 	uint32_t max_moved, max_files;
 	bool fixed_size; /* they were asked for */
-	unsigned watched;
+	unsigned wanted, watched; /* enum ipc_watch */
+	bool held;
+	bool can_turn;
+	uint32_t periods;
+	struct ipc_cost cost;
+	int (*unwatched_cb)(void *ctx, const struct ipc_unwatched *u); /* while they are read */
+	void *unwatched_ctx;
+	int unwatched_rc;
 };
 
 struct delivery {
@@ -41,7 +57,7 @@ struct delivery {
 static int on_moved(void *ctx, const void *key, const void *value)
 {
 	const struct delivery *d = ctx;
-	struct ipc_sample s;
+	struct ipc_sample s = {0};
 
 	memcpy(&s.key, key, sizeof(s.key));
 	memcpy(&s.v, value, sizeof(s.v));
@@ -106,8 +122,9 @@ uint32_t ipc_eventfd_generation(const struct ipc_probe *p, uint32_t id)
 	return generation;
 }
 
-int ipc_probe_watch(struct ipc_probe *p, unsigned want, struct err *e)
+static int watch(struct ipc_probe *p, struct err *e)
 {
+	unsigned want = p->held ? p->wanted & ~(unsigned)IPC_WATCH_CALLS : p->wanted;
 	unsigned change = want ^ p->watched;
 	int rc = 0;
 
@@ -118,6 +135,103 @@ int ipc_probe_watch(struct ipc_probe *p, unsigned want, struct err *e)
 	if (!rc)
 		p->watched = want;
 	return rc;
+}
+
+int ipc_probe_watch(struct ipc_probe *p, unsigned want, struct err *e)
+{
+	p->wanted = want;
+	return watch(p, e);
+}
+
+int ipc_probe_hold(struct ipc_probe *p, bool hold, struct err *e)
+{
+	p->held = hold;
+	return watch(p, e);
+}
+
+bool ipc_probe_watches_calls(const struct ipc_probe *p)
+{
+	return p->watched & IPC_WATCH_CALLS;
+}
+
+bool ipc_probe_can_turn(const struct ipc_probe *p)
+{
+	return p->can_turn;
+}
+
+struct ipc_cost ipc_probe_cost(const struct ipc_probe *p)
+{
+	return p->cost;
+}
+
+static int on_unwatched(void *ctx, const void *record)
+{
+	struct ipc_probe *p = ctx;
+
+	if (p->unwatched_cb && !p->unwatched_rc)
+		p->unwatched_rc = p->unwatched_cb(p->unwatched_ctx, record);
+	return p->unwatched_rc;
+}
+
+static int on_ended(void *ctx, void *data, size_t size)
+{
+	if (size >= sizeof(struct ipc_unwatched))
+		on_unwatched(ctx, data);
+	return 0;
+}
+
+int ipc_probe_unwatched(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_unwatched *u), void *ctx,
+			struct err *e)
+{
+	struct ladder_records r = {sizeof(struct ipc_unwatched), false, on_unwatched, p};
+	int rc;
+
+	p->unwatched_cb = cb;
+	p->unwatched_ctx = ctx;
+	p->unwatched_rc = 0;
+	rc = ladder_iterate(&p->ladder, "turns", &r, e);
+	if (!rc) {
+		rc = ring_buffer__consume(p->ended);
+		rc = rc < 0 ? err_set(e, rc, "ring buffer of probe 'ipc'") : p->unwatched_rc;
+	}
+	p->unwatched_cb = NULL;
+	return rc;
+}
+
+int ipc_probe_turns(struct ipc_probe *p, bool on, struct err *e)
+{
+	int rc;
+
+	if (!on) {
+		__atomic_store_n(&p->bss->period, 0, __ATOMIC_RELEASE);
+		return ladder_switch(&p->ladder, "end", false, e);
+	}
+	p->bss->period_since_ns = clock_boot_ns();
+	__atomic_store_n(&p->bss->period, ++p->periods, __ATOMIC_RELEASE);
+	rc = ladder_switch(&p->ladder, "end", true, e);
+	/* From here on each thread has a beginning. */
+	return rc ?: ipc_probe_unwatched(p, NULL, NULL, e);
+}
+
+uint32_t ipc_probe_cpus(void)
+{
+	return (uint32_t)libbpf_num_possible_cpus();
+}
+
+void ipc_probe_runs(const struct ipc_probe *p, struct ipc_runs *ret, size_t step, uint32_t n)
+{
+	uint32_t ncpu = ipc_probe_cpus(), zero = 0, counted = HEALTH_EMITTED;
+	CLEANUP_FREE uint64_t *calls = mem_alloc(ncpu * sizeof(*calls));
+	CLEANUP_FREE uint64_t *moved = mem_alloc(ncpu * sizeof(*moved));
+
+	bpf_map_lookup_elem(ladder_map_fd(&p->ladder, "runs"), &zero, calls);
+	bpf_map_lookup_elem(ladder_map_fd(&p->ladder, "health"), &counted, moved);
+	for (uint32_t i = 0; i < n && i < ncpu; i++) {
+		struct ipc_runs *r = (void *)((char *)ret + i * step);
+
+		r->calls = calls[i];
+		r->counted = moved[i];
+	}
 }
 
 void ipc_probe_rest(struct ipc_probe *p, struct ipc_rest ret[IPC_KINDS][IPC_DIRS])
@@ -194,6 +308,14 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	r->uring_form = p->uring_form = uring_form();
 	size_map(obj, "events", 1 << 17);
 	size_map(obj, "recorded", 4096);
+	size_map(obj, "ended", 1 << 16);
+	p->can_turn = !strcmp(ladder_rung(l, "exit"), "tp_btf") && !strcmp(ladder_rung(l, "end"), "tp_btf") &&
+		      !strcmp(ladder_rung(l, "turns"), "iter") && cap_has("task_storage") &&
+		      cap_has("io_accounting") &&
+		      !probe_refused(l->options, l->probe, "turns");
+	r->can_turn = p->can_turn;
+	if (!p->can_turn)
+		bpf_map__set_autocreate(bpf_object__find_map_by_name(obj, "turn_states"), false);
 	if (libbpf_find_vmlinux_btf_id("bpf_mem_alloc_init", BPF_TRACE_FENTRY) > 0)
 		make_sparse(p, obj);
 	size_map(obj, "moved_0", p->max_moved);
@@ -203,6 +325,71 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	/* Every CPU keeps up to 128 elements of an LRU map for itself. */
 	size_map(obj, "eventfds", 512 + 128 * (uint32_t)libbpf_num_possible_cpus());
 	return 0;
+}
+
+#define BATCHES 8 /* the quickest one counts: nothing came in between */
+#define CALLS	400
+
+static uint64_t batch_ns(const int fds[2])
+{
+	uint64_t start = clock_mono_ns();
+	char c = 0;
+
+	for (int i = 0; i < CALLS; i++) {
+		if (!fds)
+			syscall(SYS_getppid);
+		else if (i % 2 ? read(fds[0], &c, 1) != 1 : write(fds[1], &c, 1) != 1)
+			break;
+	}
+	return clock_mono_ns() - start;
+}
+
+/* ns for a call that is of no interest, and for one that is counted */
+static void quickest(const int fds[2], double ret[2])
+{
+	for (int kind = 0; kind < 2; kind++) {
+		uint64_t best = UINT64_MAX;
+
+		for (int i = 0; i < BATCHES; i++) {
+			uint64_t ns = batch_ns(kind ? fds : NULL);
+
+			best = ns < best ? ns : best;
+		}
+		ret[kind] = (double)best / CALLS;
+	}
+}
+
+static double between(double v, double least, double most)
+{
+	return v < least ? least : v > most ? most : v;
+}
+
+static int nothing(void *ctx, const struct ipc_sample *s)
+{
+	(void)ctx;
+	(void)s;
+	return 0;
+}
+
+/* By own calls, with the hook and without; what it counted of them is thrown away. */
+static int measure_cost(struct ipc_probe *p, struct err *e)
+{
+	double with[2], without[2];
+	int fds[2], rc;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return err_set(e, -errno, "pipe");
+	quickest(fds, with);
+	rc = ipc_probe_watch(p, 0, e);
+	if (!rc)
+		quickest(fds, without);
+	close(fds[0]);
+	close(fds[1]);
+	if (rc)
+		return rc;
+	p->cost.call_ns = between(with[0] - without[0], 20, 2000);
+	p->cost.counted_ns = between(with[1] - without[1] - p->cost.call_ns, 20, 4000);
+	return ipc_probe_read(p, nothing, NULL, e);
 }
 
 int ipc_probe_open(struct ipc_probe **ret, const struct probe_options *o, struct err *e)
@@ -227,9 +414,11 @@ int ipc_probe_open(struct ipc_probe **ret, const struct probe_options *o, struct
 		if (!p->ring)
 			rc = err_set(e, -errno, "ring buffer of probe 'ipc'");
 	}
+	rc = rc ?: ladder_ring(&p->ladder, "ended", on_ended, p, &p->ended, e);
 	/* Loading attaches, which shows that it can be done. */
 	p->watched = IPC_WATCH_CALLS | IPC_WATCH_URING;
-	rc = rc ?: ipc_probe_watch(p, 0, e);
+	rc = rc ?: ladder_switch(&p->ladder, "end", false, e);
+	rc = rc ?: measure_cost(p, e);
 	if (rc) {
 		ipc_probe_close(p);
 		return rc;
@@ -243,6 +432,7 @@ void ipc_probe_close(struct ipc_probe *p)
 	if (!p)
 		return;
 	ring_buffer__free(p->ring);
+	ring_buffer__free(p->ended);
 	swap_map_done(&p->moved);
 	swap_map_done(&p->files);
 	ladder_globals_done(p->bss);

@@ -17,6 +17,7 @@
 struct ipc_sample {
 	struct ipc_key key;
 	struct ipc_value v;
+	bool estimated; /**< went by unwatched, and taken to be like what was seen; never from the probe */
 };
 
 /** What did not fit in the tables, by enum ipc_kind and enum ipc_dir: totals stay exact. */
@@ -37,6 +38,51 @@ void ipc_probe_close(struct ipc_probe *p);
 
 /** Watch what @p want (enum ipc_watch) says and nothing else. What cannot be watched stays off. */
 int ipc_probe_watch(struct ipc_probe *p, unsigned want, struct err *e);
+
+/** While held, calls are not watched, whatever ipc_probe_watch() said. */
+int ipc_probe_hold(struct ipc_probe *p, bool hold, struct err *e);
+bool ipc_probe_watches_calls(const struct ipc_probe *p);
+
+/** What watching costs those who make calls, measured at open. */
+struct ipc_cost {
+	double call_ns;	   /**< on every call */
+	double counted_ns; /**< and of those on one that is counted */
+};
+
+struct ipc_cost ipc_probe_cost(const struct ipc_probe *p);
+
+/** Watched calls of one CPU, since open. */
+struct ipc_runs {
+	uint64_t calls;
+	uint64_t counted; /**< movements; a call may be more than one */
+};
+
+/** CPUs that there may be. */
+uint32_t ipc_probe_cpus(void);
+
+/**
+ * @param ret the first of @p n, @p step bytes from one to the next: one for each CPU, or less
+ */
+void ipc_probe_runs(const struct ipc_probe *p, struct ipc_runs *ret, size_t step, uint32_t n);
+
+/** Whether what goes by unwatched can be told: ipc_probe_turns() may be used. */
+bool ipc_probe_can_turn(const struct ipc_probe *p);
+
+/**
+ * A period begins in which calls are watched in turns (ipc_probe_hold()), or it ends. To be begun while calls
+ * are watched, and ended after the last ipc_probe_unwatched() that is wanted.
+ */
+int ipc_probe_turns(struct ipc_probe *p, bool on, struct err *e);
+
+/**
+ * Report what each thread read and wrote while nobody watched: exact, but for a call under way. Threads that ended
+ * meanwhile are reported, too.
+ *
+ * @param cb NULL: what there is is of no interest
+ * @return as ipc_probe_read()
+ */
+int ipc_probe_unwatched(struct ipc_probe *p, int (*cb)(void *ctx, const struct ipc_unwatched *u), void *ctx,
+			struct err *e);
 
 /**
  * Process @p tgid is recorded (@p on), or no longer. From the first call on files of processes that

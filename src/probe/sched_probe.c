@@ -18,6 +18,7 @@
 #include "sched.skel.h"
 #include "vec.h"
 #include "wait_calls.h"
+#include "wait_plain.h"
 #include "wait_sums.h"
 
 /* Room for sums that threads have turned away from in one interval, and for the newest waits. */
@@ -82,6 +83,8 @@ struct sched_probe {
 	struct sched_rival_sample rivals[SCHED_RIVALS];
 	struct idmap by_tid; /* number of the entry; entries.n: more than one had that id lately */
 	VEC(uint64_t) slots; /* read_slots() */
+	struct wait_plain plain;
+	struct sched_plain plain_all;
 };
 
 static uint64_t monotonic_ns(void)
@@ -449,12 +452,53 @@ static int report_lost(struct entry *en, int (*cb)(void *ctx, const struct wait_
 	return s.waits || s.waited_ns ? cb(ctx, &s) : 0;
 }
 
+static void add_plain(struct sched_probe *p, struct entry *en)
+{
+	struct sched_plain more = {.waits = gain(en->now.plain_waits, &en->before.plain_waits),
+				   .ns = gain(en->now.plain_ns, &en->before.plain_ns)};
+
+	if (!en->now.id.tgid || !more.waits)
+		return;
+	p->plain_all.waits += more.waits;
+	p->plain_all.ns += more.ns;
+	wait_plain_thread(&p->plain, &en->now.id, more.waits, more.ns);
+}
+
+int sched_probe_limit(struct sched_probe *p, uint32_t most)
+{
+	if (!p->storage)
+		return -ENOTSUP;
+	__atomic_store_n(&p->bss->detail_most, most, __ATOMIC_RELAXED);
+	return 0;
+}
+
+struct sched_plain sched_probe_plain(const struct sched_probe *p)
+{
+	return p->plain_all;
+}
+
+void sched_probe_switches(const struct sched_probe *p, uint64_t *ret, size_t step, uint32_t n)
+{
+	int fd = ladder_map_fd(&p->ladder, "cpu_slots");
+	uint64_t slot[8]; /* struct cpu_slot */
+
+	for (uint32_t i = 0; i < n && i < p->ncpu; i++)
+		*(uint64_t *)((char *)ret + i * step) = bpf_map_lookup_elem(fd, &i, slot) ? 0 : slot[5];
+}
+
 int sched_probe_waits(struct sched_probe *p, int (*cb)(void *ctx, const struct wait_sample *s),
 		      void *ctx)
 {
 	struct wait_names names = {.find = find_task, .ctx = p, .complete = p->complete};
-	int rc = wait_sums_report(&p->waits, &names, cb, ctx);
+	int rc;
 
+	vec_for(&p->entries, en)
+		add_plain(p, en);
+	if (p->plain.threads.n)
+		rc = wait_sums_report(&p->waits, &names, wait_plain_sample, &p->plain) ?:
+		     wait_plain_report(&p->plain, cb, ctx);
+	else
+		rc = wait_sums_report(&p->waits, &names, cb, ctx);
 	vec_for(&p->entries, en)
 		rc = rc ?: report_lost(en, cb, ctx);
 	return rc;
@@ -792,6 +836,7 @@ void sched_probe_close(struct sched_probe *p)
 	swap_map_done(&p->counts);
 	vec_done(&p->counted);
 	wait_sums_done(&p->waits);
+	wait_plain_done(&p->plain);
 	ladder_done(&p->ladder);
 	vec_for(&p->entries, en)
 		vec_done(&en->cpus);

@@ -76,6 +76,11 @@ struct wait_sample {
 	uint64_t waits;
 	uint64_t waited_ns;
 	uint64_t longest_ns; /**< of one wait, not a difference */
+	/**
+	 * The part of the two above that was not looked at one by one, see sched_probe_limit(): spread over what the
+	 * thread was seen to wait for, as often.
+	 */
+	uint64_t estimated_waits, estimated_ns;
 };
 
 struct sched_probe;
@@ -133,5 +138,27 @@ const struct task_ident *sched_probe_task(const struct sched_probe *p, uint32_t 
  */
 int sched_probe_segments(struct sched_probe *p, int (*cb)(void *ctx, const struct wait_segment *s),
 			 void *ctx, uint64_t *ret_from_ns, struct err *e);
+
+/**
+ * Look at what a thread waits for at most @p most times in about a millisecond, 0: always. Times stay exact; beyond
+ * that, waits shorter than WAIT_SEGMENT_NS are taken to be for what the others were for.
+ *
+ * @return 0, -ENOTSUP: not without task storage
+ */
+int sched_probe_limit(struct sched_probe *p, uint32_t most);
+
+/** Waits that were taken to be like others, since open. */
+struct sched_plain {
+	uint64_t waits, ns;
+};
+
+struct sched_plain sched_probe_plain(const struct sched_probe *p);
+
+/**
+ * Switches on each CPU, since the start.
+ *
+ * @param ret the first of @p n, @p step bytes from one to the next: one for each CPU, or less
+ */
+void sched_probe_switches(const struct sched_probe *p, uint64_t *ret, size_t step, uint32_t n);
 
 void sched_probe_health(struct sched_probe *p, struct probe_health *ret);

@@ -56,16 +56,32 @@ int collector_open(struct collector **ret, struct board *board, const struct col
 	return 0;
 }
 
+/* Or do what is due sooner, without the lock. */
+static void wait_until_due(struct collector *c, uint64_t due_ns)
+{
+	uint64_t next = live_due_ns(c->live);
+	struct timespec at;
+
+	if (next <= clock_mono_ns()) {
+		pthread_mutex_unlock(&c->lock);
+		live_due(c->live);
+		pthread_mutex_lock(&c->lock);
+		return;
+	}
+	next = next < due_ns ? next : due_ns;
+	at = (struct timespec){.tv_sec = (time_t)(next / NS_PER_SEC), .tv_nsec = (long)(next % NS_PER_SEC)};
+	pthread_cond_timedwait(&c->wake, &c->lock, &at);
+}
+
 /* @return whether a snapshot is due: its time has come, or somebody asks; false: the end */
 static bool wait_for_work(struct collector *c, uint64_t due_ns)
 {
-	struct timespec at = {.tv_sec = (time_t)(due_ns / NS_PER_SEC), .tv_nsec = (long)(due_ns % NS_PER_SEC)};
 	bool go;
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->quit && !c->triggered && (!c->running || clock_mono_ns() < due_ns)) {
 		if (c->running)
-			pthread_cond_timedwait(&c->wake, &c->lock, &at);
+			wait_until_due(c, due_ns);
 		else
 			pthread_cond_wait(&c->wake, &c->lock);
 	}

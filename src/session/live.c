@@ -70,6 +70,16 @@ void live_tick(struct live *l)
 	history_add(l->history, &part, end_ns);
 }
 
+uint64_t live_due_ns(const struct live *l)
+{
+	return collect_due_ns(&l->collect);
+}
+
+void live_due(struct live *l)
+{
+	collect_due(&l->collect);
+}
+
 struct history *live_history(struct live *l)
 {
 	return l->history;

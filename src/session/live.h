@@ -35,6 +35,10 @@ void live_close(struct live *l);
  */
 void live_tick(struct live *l);
 
+/** As collect_due_ns() and collect_due(): between two ticks there may be something to do. */
+uint64_t live_due_ns(const struct live *l);
+void live_due(struct live *l);
+
 /** What was observed so far; borrowed. */
 struct history *live_history(struct live *l);
 

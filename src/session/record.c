@@ -110,13 +110,19 @@ static void wait_until(struct running *r, uint64_t until_ns)
 	struct pollfd p = {.fd = r->signals, .events = POLLIN};
 
 	for (;;) {
-		uint64_t now = clock_ns(CLOCK_MONOTONIC);
+		uint64_t now = clock_ns(CLOCK_MONOTONIC), due;
 		struct timespec left;
 
 		if (r->stop || now >= until_ns)
 			return;
-		left.tv_sec = (time_t)((until_ns - now) / 1000000000ull);
-		left.tv_nsec = (long)((until_ns - now) % 1000000000ull);
+		collect_due(&r->collect);
+		due = collect_due_ns(&r->collect);
+		due = due < until_ns ? due : until_ns;
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (now >= due)
+			continue;
+		left.tv_sec = (time_t)((due - now) / 1000000000ull);
+		left.tv_nsec = (long)((due - now) % 1000000000ull);
 		if (ppoll(&p, 1, &left, NULL) > 0)
 			read_signals(r);
 	}

@@ -42,7 +42,7 @@ whole() {
 	local name=$1
 	shift
 	echo "== $name"
-	if ! "$WITTY" record -o "$tmp/$name.wpdb" -- "$TRUTH" "$@" --recording "$tmp/$name.wpdb" \
+	if ! "$WITTY" record --max-overhead off -o "$tmp/$name.wpdb" -- "$TRUTH" "$@" --recording "$tmp/$name.wpdb" \
 		--out "$tmp/$name.json"; then
 		echo "FAILED: $name: record"
 		failed+=("$name")
@@ -57,7 +57,7 @@ before() {
 	echo "== $name"
 	start_waiting "$name"
 	[ "${2:-}" = -p ] && args=(-p "$truth_pid")
-	"$WITTY" record -d 60s -o "$tmp/$name.wpdb" "${args[@]}" &
+	"$WITTY" record -d 60s --max-overhead off -o "$tmp/$name.wpdb" "${args[@]}" &
 	record_pid=$!
 	pids+=("$record_pid")
 	await_intervals "$tmp/$name.wpdb" 2 "$record_pid" || rc=1

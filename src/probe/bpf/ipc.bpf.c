@@ -9,6 +9,7 @@
 #include "ipc_file.bpf.h"
 #include "ipc_message.bpf.h"
 #include "ipc_pass.bpf.h"
+#include "ipc_turns.bpf.h"
 #include "ipc_types.bpf.h"
 #include "ipc_uring.bpf.h"
 
@@ -196,6 +197,7 @@ static __always_inline int on_exit(struct pt_regs *regs, long ret, const bool ra
 	u32 actions;
 	bool compat;
 
+	run_count();
 	if (ret < 0 || nr >= IPC_CALLS)
 		return 0;
 	actions = call_actions[nr];
@@ -206,6 +208,8 @@ static __always_inline int on_exit(struct pt_regs *regs, long ret, const bool ra
 	/* End of file, nothing left to write: only messages may be empty. */
 	if (!c.action || (!ret && c.action <= IPC_CALL_COPY_RANGE))
 		return 0;
+	if (can_turn && period && is_accounted(c.action))
+		turn_seen(c.action, ret);
 	if (compat)
 		read_compat_args(&c, regs, raw);
 	else

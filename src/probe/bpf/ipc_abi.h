@@ -136,6 +136,18 @@ struct ipc_passed {
 	char name[IPC_NAME_BYTES]; /**< last component, "[eventpoll]", "memfd:NAME"; may be cut */
 };
 
+/**
+ * What a thread read and wrote since the last reading, by the kernel's account, while calls were watched
+ * in turns. By enum ipc_dir.
+ */
+struct ipc_unwatched {
+	struct task_ident task;
+	__u64 unwatched[2]; /**< bytes of calls that nobody watched */
+	__u64 seen[2];	    /**< bytes of those that were watched, sockets, terminals and the like included */
+	char comm[TASK_COMM_BYTES];
+};
+
+_Static_assert(sizeof(struct ipc_unwatched) == 24 + 32 + TASK_COMM_BYTES, "ABI");
 _Static_assert(sizeof(struct ipc_passed) == 8 + 48 + 32 + 24 + 16 + IPC_NAME_BYTES, "ABI");
 _Static_assert(sizeof(struct ipc_key) == 32, "ABI");
 _Static_assert(sizeof(struct ipc_value) == 40 + 24 + 8 + 16 + IPC_NAME_BYTES, "ABI");

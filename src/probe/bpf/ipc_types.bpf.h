@@ -55,6 +55,15 @@ struct task_struct___files {
 	struct nsproxy___ipc *nsproxy;
 };
 
+/* With CONFIG_TASK_XACCT. */
+struct task_io_accounting {
+	u64 rchar, wchar; /* bytes that calls returned which read and write, sockets and terminals too */
+};
+
+struct task_struct___io {
+	struct task_io_accounting ioac;
+};
+
 struct super_block___ipc {
 	void *s_fs_info;
 };

@@ -20,6 +20,11 @@ const volatile __u32 segments_per_cpu = 1; /* a power of two */
 
 __u64 started_ns = 0; /* set by user space once all is attached; nothing counts before */
 __u64 stopped_ns = 0; /* set for the last reading: nothing counts after */
+/*
+ * How often in about a millisecond it is looked at what a thread waits for, 0: always. Beyond that, waits shorter
+ * than WAIT_SEGMENT_NS count with their time only.
+ */
+__u32 detail_most = 0;
 bool report_all = false; /* the next reading also reports what did not change */
 
 #define WOKEN 1 /* in waiting_since */
@@ -47,7 +52,8 @@ struct cpu_slot {
 	u64 lead;     /* of the clock over that of the run queue, as of: */
 	u64 checked;  /* by the clock of the run queue */
 	u64 seen;     /* what the lead looked like then */
-	u64 pad[3];
+	u64 switches;
+	u64 pad[2];
 };
 
 struct {
@@ -354,6 +360,11 @@ static __always_inline void wait_end(struct sched_state *s, struct cpu_slot *slo
 	s->t.blocked_ns += ns;
 	if (s->t.flags & SCHED_KTHREAD)
 		return;
+	if (s->plain) {
+		s->t.plain_waits++;
+		s->t.plain_ns += ns;
+		return;
+	}
 	if (!sum_is_for(sum, &s->t.on, &s->by)) {
 		if (sum->times.count)
 			sum_flush(s);
@@ -524,12 +535,27 @@ static __always_inline void missed_out(struct sched_state *s)
 {
 	s->out_ns = s->on_since;
 	s->early = 0;
+	s->plain = 0;
 	s->t.on.cause = WAIT_OTHER;
 	s->t.on.kind = WAIT_ON_NOTHING;
 	s->t.on.a = s->t.on.b = 0;
 }
 
 /* @param next who comes in its place */
+/* A thread that goes to and fro tells the same each time: a few times in 2^20 ns will do. */
+static __always_inline bool is_looked_at(struct sched_state *s, u64 now)
+{
+	u64 epoch = now >> 20;
+
+	if (!detail_most || !use_storage)
+		return true;
+	if (s->epoch != epoch) {
+		s->epoch = epoch;
+		s->looks = 0;
+	}
+	return s->looks++ < detail_most;
+}
+
 static __always_inline void switch_out(struct task_struct *t, struct cpu_slot *slot, bool preempt,
 				       u32 state, u64 now, u64 cpu_since, u32 cpu, u32 next)
 {
@@ -556,7 +582,8 @@ static __always_inline void switch_out(struct task_struct *t, struct cpu_slot *s
 		s->t.voluntary++;
 		s->waiting_since = 0;
 		s->out_ns = now;
-		if (!(state & TASK_DEAD))
+		s->plain = !is_looked_at(s, now);
+		if (!(state & TASK_DEAD) && !s->plain)
 			/* The one that leaves is current still. */
 			wait_read(&s->t.on, use_storage ? t : bpf_get_current_task_btf(), state,
 				  true);
@@ -584,6 +611,11 @@ static __always_inline void switch_in(struct task_struct *t, struct cpu_slot *sl
 		missed_out(s);
 	if (HAS_QUEUE_CLOCK && s->waiting_since == WOKEN)
 		s->waiting_since = queued_since(slot, t, s->delay_ns, now);
+	/* It was no short one after all. Where it waits can still be read, but not its memory. */
+	if (s->plain && s->out_ns && now - s->out_ns >= WAIT_SEGMENT_NS) {
+		s->plain = 0;
+		wait_read(&s->t.on, t, 0, false);
+	}
 	state_in(s, slot, now, cpu);
 	barrier();
 	s->changes++;
@@ -625,6 +657,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 	now = switch_now(slot, prev);
 	since = slot->since ?: started_ns;
 	slot->since = now;
+	slot->switches++;
 	in = TASK_READ(next, pid);
 	if (count_events) {
 		struct sched_cpu_key key = {
@@ -806,6 +839,8 @@ static __always_inline bool state_copy(struct sched_totals *r, struct sched_stat
 	if (HAS_QUEUE_CLOCK && o.waiting_since == WOKEN)
 		o.waiting_since = queued_by_now(t, s->delay_ns, now);
 	state_open(r, &o, held, now, state == TASK_RUNNING || (state & TASK_WAKING));
+	if (s->plain && r->open_ns)
+		wait_read(&r->on, t, state, false);
 	return true;
 }
 

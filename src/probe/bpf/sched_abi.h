@@ -64,6 +64,8 @@ struct sched_totals {
 	struct sched_usage usage;
 	struct sched_rank rank;
 	struct sched_rival rivals[SCHED_RIVALS];
+	__u64 plain_waits; /**< finished short waits in no sum: it was not looked at what they were for */
+	__u64 plain_ns;
 };
 
 /** One thread between its events, as the programs keep it; user space reads it where there is no iterator. */
@@ -82,6 +84,9 @@ struct sched_state {
 	struct waker by;	 /**< of the wake-up that is under way */
 	struct sched_usage base; /**< when it was seen first, if has_base: with task storage only */
 	__u64 has_base;
+	__u64 epoch; /**< 2^20 ns, in which: */
+	__u32 looks; /**< it was looked at what the thread waits for */
+	__u32 plain; /**< not at what the wait that it is in is for */
 };
 
 #define SCHED_COUNTS 5 /**< events of a CPU that can be counted */
@@ -103,7 +108,7 @@ struct sched_cpu_key {
 	__u32 cpu;
 };
 
-_Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16 + 5 * 8 + 24 + 8 + 64 + 32 + 8 + 48, "ABI");
-_Static_assert(sizeof(struct sched_state) == sizeof(struct sched_totals) + 6 * 8 + 16 + 16 + 32 + 8, "ABI");
+_Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16 + 5 * 8 + 24 + 8 + 64 + 32 + 8 + 48 + 16, "ABI");
+_Static_assert(sizeof(struct sched_state) == sizeof(struct sched_totals) + 6 * 8 + 16 + 16 + 32 + 8 + 16, "ABI");
 _Static_assert(sizeof(struct sched_cpu_key) == 16, "ABI");
 _Static_assert(sizeof(struct sched_counts) == SCHED_COUNTS * 24, "ABI");
