@@ -407,6 +407,11 @@ void collect_describe(struct collect *c, struct graph *g)
 	graph_add_cost(g, "maps", "bytes", (double)map_bytes);
 }
 
+void collect_begin(struct collect *c)
+{
+	collect_sockets_begin(c);
+}
+
 void collect_started(struct collect *c)
 {
 	c->start_cpu_ns = own_cpu_ns();

@@ -109,6 +109,8 @@ void collect_due(struct collect *c);
 /** Status, losses and costs so far into @p g. */
 void collect_describe(struct collect *c, struct graph *g);
 
+/** The window begins: what was seen while the sources were opened one by one is not of it. Before the first sample. */
+void collect_begin(struct collect *c);
 /** Start-up ends here: CPU time used from now on is the cost of observing. */
 void collect_started(struct collect *c);
 
@@ -142,6 +144,8 @@ struct waits *waits_new(void);
 void waits_free(struct waits *w);
 void collect_flows(struct collect *c, struct graph *g);
 int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e);
+/** What moved while the other sources were opened is not of the observation: forget it. */
+void collect_sockets_begin(struct collect *c);
 /** Learn of all sockets that are open now, who holds them, and who accepts connections. */
 int collect_open_sockets(struct collect *c, struct graph *g, struct err *e);
 int collect_ipc(struct collect *c, struct graph *g, struct err *e);

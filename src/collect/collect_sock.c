@@ -179,6 +179,22 @@ static int on_tcp_event(void *ctx, const struct sock_event *ev)
 	return 0;
 }
 
+static int forget(void *ctx, const struct sock_sample *s)
+{
+	(void)ctx;
+	(void)s;
+	return 0;
+}
+
+void collect_sockets_begin(struct collect *c)
+{
+	struct err e;
+
+	/* Should it fail, the first interval tells, as it then fails too. */
+	if (c->sock_probe)
+		sock_probe_read(c->sock_probe, forget, NULL, &e);
+}
+
 int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e)
 {
 	struct sampling x = {c, g, realtime_offset_ns()};

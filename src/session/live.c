@@ -43,6 +43,7 @@ int live_open(struct live **ret, const struct live_options *o, struct err *e)
 		return rc;
 	}
 	l->collect.goes_on = true;
+	collect_begin(&l->collect);
 	l->offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	l->history = history_new(o->keep_ns, o->keep_bytes);
 	end_ns = sample(l, &first);

@@ -226,6 +226,9 @@ static int open_all(struct running *r, struct err *e)
 
 	if (rc < 0)
 		return rc;
+	r->start_ns = r->last_ns = clock_ns(CLOCK_MONOTONIC);
+	r->start_realtime_ns = clock_ns(CLOCK_REALTIME);
+	collect_begin(&r->collect);
 	rc = recording_create(&r->file, r->o->output, r->o->force, e);
 	if (rc < 0)
 		collect_close(&r->collect);
@@ -260,8 +263,6 @@ static int run(struct running *r, struct err *e)
 	struct err second;
 	int rc;
 
-	r->start_ns = r->last_ns = clock_ns(CLOCK_MONOTONIC);
-	r->start_realtime_ns = clock_ns(CLOCK_REALTIME);
 	rc = loop(r, e);
 	end_command(r);
 	if (!rc)

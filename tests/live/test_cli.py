@@ -528,6 +528,31 @@ class Record(Case):
         self.assertIn(self.path("sock"), names)
         self.assertIn("@" + self.path("name"), names)
 
+    def test_nothing_before_the_window(self):
+        """What sockets move while one source after the other is opened is not of the window."""
+        a, b = socket.socketpair()
+        stop = threading.Event()
+
+        def talk():
+            while not stop.wait(0.001):
+                a.send(b"x" * 100)
+                b.recv(100)
+
+        talker = threading.Thread(target=talk)
+        talker.start()
+        try:
+            self.done("record", "-d", "1", "-p", str(os.getpid()), "-o", self.out)
+        finally:
+            stop.set()
+            talker.join()
+            a.close()
+            b.close()
+        db = sqlite3.connect(self.out)
+        start, first = db.execute("SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key='start_ns'), min(start_time) "
+                                  "FROM edge_send_to_socket").fetchone()
+        db.close()
+        self.assertGreaterEqual(first, start)
+
     def wait_for_intervals(self, n):
         """Until another process can read that many; a slow machine may take its time."""
         end = time.monotonic() + LIMIT_S
