@@ -75,5 +75,7 @@ KINDS = [
          unseen=["memory-bandwidth"]),
     kind("poller", "poller", [], [], [(1, 10000, 1), (1, 10000, 2), (1, 10000, 3)], faulty=False),
     kind("idle server", "idle-server", [], [], faulty=False),
+    kind("a person at a terminal", "terminal", [], [], [(1, 8000, 1), (1, 20000, 2), (1, 40000, 3)], faulty=False),
+    kind("sides that keep a pace", "paced", [], [], [(1, 500, 1), (1, 2000, 2), (1, 8000, 3)], faulty=False),
     kind("sleepers", "sleepers", [], [], faulty=False),
 ]

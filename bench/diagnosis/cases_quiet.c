@@ -1,4 +1,5 @@
 /* Nothing is wrong here. All but the tree of sleepers are busy, or have work now and then. */
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -133,9 +134,120 @@ static void sleepers(const struct diag *d)
 		start_process("sleeper", NULL, sleep_deep, (void *)(uintptr_t)(i % 3));
 }
 
+/* A person at a terminal: what is typed goes through a reader of it to a reader of a pipe. */
+struct terminal {
+	const struct diag *d;
+	int master, slave, pipe[2];
+};
+
+static void type(void *arg)
+{
+	struct terminal *t = arg;
+	uint64_t random = t->d->seed;
+
+	for (;;) {
+		rest_us(about_us(&random, t->d->size * 20));
+		if (write(t->master, "what is the time\n", 17) != 17)
+			die("write");
+	}
+}
+
+static void watch(void *arg)
+{
+	struct terminal *t = arg;
+	char line[256];
+
+	/* What is typed comes back as an echo. */
+	while (read(t->master, line, sizeof(line)) > 0)
+		work_us(20);
+	die("read");
+}
+
+static void shell(void *arg)
+{
+	struct terminal *t = arg;
+	char line[256];
+	ssize_t n;
+
+	while ((n = read(t->slave, line, sizeof(line))) > 0) {
+		work_us(300);
+		if (write(t->pipe[1], line, (size_t)n) != n)
+			die("write");
+	}
+	die("read");
+}
+
+static void drink(void *arg)
+{
+	struct terminal *t = arg;
+	char line[256];
+
+	while (read(t->pipe[0], line, sizeof(line)) > 0)
+		work_us(100);
+	die("read");
+}
+
+static void terminal(const struct diag *d)
+{
+	struct terminal *t = calloc(1, sizeof(*t));
+
+	t->d = d;
+	t->master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (t->master < 0 || grantpt(t->master) || unlockpt(t->master))
+		die("posix_openpt");
+	t->slave = open(ptsname(t->master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (t->slave < 0 || pipe(t->pipe))
+		die("open");
+	start_process("typist", NULL, type, t);
+	start_process("screen", NULL, watch, t);
+	start_process("shell", NULL, shell, t);
+	start_process("reader", NULL, drink, t);
+}
+
+/* The two sides of one program, of which one sends at a rate, as it was told to. */
+struct pace {
+	const struct diag *d;
+	int fd[2];
+};
+
+static void give(void *arg)
+{
+	static char block[16384];
+	struct pace *p = arg;
+
+	for (;;) {
+		rest_us(p->d->size);
+		if (write(p->fd[0], block, sizeof(block)) != sizeof(block))
+			die("write");
+	}
+}
+
+static void take(void *arg)
+{
+	static char block[16384];
+	struct pace *p = arg;
+
+	while (read(p->fd[1], block, sizeof(block)) > 0)
+		;
+	die("read");
+}
+
+static void paced(const struct diag *d)
+{
+	struct pace *p = calloc(1, sizeof(*p));
+
+	p->d = d;
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, p->fd))
+		die("socketpair");
+	start_process("giver", "side", give, p);
+	start_process("taker", "side", take, p);
+}
+
 const struct diag_case quiet_cases[] = {
 	{"poller", "looks for work all the time, by design", poller},
 	{"idle-server", "a server with little to do", idle_server},
+	{"terminal", "a person types now and then what others read", terminal},
+	{"paced", "one side of a program sends at a rate", paced},
 	{"sleepers", "a tree of processes that only sleep", sleepers},
 	{0},
 };
