@@ -8,7 +8,6 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "analysis.h"
 #include "clock.h"
 #include "flight.h"
 #include "json.h"
@@ -18,6 +17,7 @@
 #include "render_topology.h"
 #include "render_waitfor.h"
 #include "server.h"
+#include "studied.h"
 
 #define REST_TIMES 4
 #define LIST_MAX   50 /* of each list in an answer */
@@ -217,18 +217,15 @@ static void analyse(struct analyzer *z, struct snapshot *snap)
 {
 	struct strbuf made[NTEXTS] = {0};
 	uint64_t began = clock_mono_ns(), one = 1;
-	struct analysis *k = mem_alloc(sizeof(*k));
+	struct studied *k = mem_alloc(sizeof(*k));
 	bool news;
 
-	pthread_mutex_lock(&snap->lock);
-	analysis_init(k, &snap->g, &snap->time, &z->limits);
+	studied_init(k, snap, &z->limits);
 	for (size_t i = 0; i < NTEXTS; i++)
-		render(snap, k, texts[i].write, &made[i]);
-	news = compare(z, k, snap);
-	analysis_done(k);
-	pthread_mutex_unlock(&snap->lock);
+		render(snap, &k->all, texts[i].write, &made[i]);
+	news = compare(z, &k->all, snap);
+	studied_done(k);
 	free(k);
-	/* Not under the snapshot's lock: those who render a text take the two the other way round. */
 	for (size_t i = 0; i < NTEXTS; i++)
 		snapshot_keep_text(snap, texts[i].what, &made[i]);
 	atomic_store_explicit(&snap->analysed, true, memory_order_release);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis.h"
 #include "answers.h"
 #include "compare.h"
 #include "flight.h"
@@ -12,6 +11,7 @@
 #include "mem.h"
 #include "render_compare.h"
 #include "server.h"
+#include "studied.h"
 
 /* Of the snapshot that is asked for, or of the newest that has been analysed. */
 static void answer_analysis(struct server *s, const struct request *r, struct reply *a, enum rendering what)
@@ -58,26 +58,21 @@ static void answer_findings(struct server *s, const struct request *r, struct re
 }
 
 struct both {
-	struct analysis a, b;
+	struct studied a, b;
 };
 
-/* Two graphs at once: their locks in the order of their numbers. */
 static void write_diff(struct server *s, struct snapshot *from, struct snapshot *to, struct strbuf *b)
 {
-	struct snapshot *first = from->seq < to->seq ? from : to, *second = first == from ? to : from;
 	struct both *k = mem_alloc(sizeof(*k));
 	struct compare_view v = {.a = "from", .b = "to", .limit = 100};
 	struct json_writer w;
 	struct compare c;
 	struct err e;
 
-	pthread_mutex_lock(&first->lock);
-	if (second != first)
-		pthread_mutex_lock(&second->lock);
-	analysis_init(&k->a, &from->g, &from->time, s->o->limits);
-	analysis_init(&k->b, &to->g, &to->time, s->o->limits);
-	compare_init(&c, &(struct compared){&k->a.study, &k->a.findings},
-		     &(struct compared){&k->b.study, &k->b.findings});
+	studied_init(&k->a, from, s->o->limits);
+	studied_init(&k->b, to, s->o->limits);
+	compare_init(&c, &(struct compared){&k->a.all.study, &k->a.all.findings},
+		     &(struct compared){&k->b.all.study, &k->b.all.findings});
 	json_writer_init_strbuf(&w, b, 0);
 	json_write_object(&w);
 	json_key_u64(&w, "from", from->seq);
@@ -87,11 +82,8 @@ static void write_diff(struct server *s, struct snapshot *from, struct snapshot 
 	json_write_object_end(&w);
 	json_writer_finish(&w, &e);
 	compare_done(&c);
-	analysis_done(&k->b);
-	analysis_done(&k->a);
-	if (second != first)
-		pthread_mutex_unlock(&second->lock);
-	pthread_mutex_unlock(&first->lock);
+	studied_done(&k->b);
+	studied_done(&k->a);
 	free(k);
 }
 

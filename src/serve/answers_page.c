@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis.h"
 #include "answers.h"
 #include "mem.h"
 #include "render_html.h"
+#include "studied.h"
 
 /* Behind the page's own scripts, which know nothing of servers. */
 static const char live[] =
@@ -46,13 +46,11 @@ static void insert_live(struct strbuf *b)
 /* People ask for it seldom, so that the analysis is made again rather than kept. */
 static void with_analysis(const struct limits *l, struct snapshot *snap, void (*write)(struct analysis *k, struct strbuf *b), struct strbuf *b)
 {
-	struct analysis *k = mem_alloc(sizeof(*k));
+	struct studied *k = mem_alloc(sizeof(*k));
 
-	pthread_mutex_lock(&snap->lock);
-	analysis_init(k, &snap->g, &snap->time, l);
-	write(k, b);
-	analysis_done(k);
-	pthread_mutex_unlock(&snap->lock);
+	studied_init(k, snap, l);
+	write(&k->all, b);
+	studied_done(k);
 	free(k);
 }
 

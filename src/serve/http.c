@@ -561,12 +561,9 @@ int http_start(struct http *h, struct err *e)
 
 void http_quiesce(struct http *h)
 {
-	if (h->daemon) {
-		int fd = MHD_quiesce_daemon(h->daemon);
-
-		if (fd >= 0)
-			close(fd);
-	}
+	/* Its threads may still be about to use it: it is closed after they have ended. */
+	if (h->daemon)
+		h->fd = MHD_quiesce_daemon(h->daemon);
 }
 
 void http_close(struct http *h)

@@ -14,7 +14,8 @@ struct snapshot *snapshot_new(void)
 	atomic_init(&s->refs, 1);
 	atomic_init(&s->analysed, false);
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_mutex_init(&s->text_lock, NULL);
+	for (int i = 0; i < RENDER_COUNT; i++)
+		pthread_mutex_init(&s->texts[i].lock, NULL);
 	graph_init(&s->g);
 	return s;
 }
@@ -58,11 +59,11 @@ void snapshot_unref(struct snapshot *s)
 		strbuf_done(&s->texts[i].plain);
 		for (int e = 0; e < ENCODING_COUNT; e++)
 			strbuf_done(&s->texts[i].packed[e]);
+		pthread_mutex_destroy(&s->texts[i].lock);
 	}
 	timeline_done(&s->time);
 	graph_done(&s->g);
 	pthread_mutex_destroy(&s->lock);
-	pthread_mutex_destroy(&s->text_lock);
 	free(s);
 }
 
@@ -73,7 +74,7 @@ const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
 	struct rendered *r = &s->texts[what];
 	struct strbuf *packed = &r->packed[want];
 
-	pthread_mutex_lock(&s->text_lock);
+	pthread_mutex_lock(&r->lock);
 	if (!r->made && make) {
 		make(ctx, s, &r->plain);
 		r->made = true;
@@ -84,7 +85,7 @@ const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
 		if (encoding_pack(want, &r->plain, packed))
 			atomic_fetch_add(&s->bytes, packed->cap);
 	}
-	pthread_mutex_unlock(&s->text_lock);
+	pthread_mutex_unlock(&r->lock);
 	*ret_encoding = packed->n ? want : ENCODING_PLAIN;
 	return !r->made ? NULL : packed->n ? packed : &r->plain;
 }
@@ -93,11 +94,11 @@ void snapshot_keep_text(struct snapshot *s, enum rendering what, struct strbuf *
 {
 	struct rendered *r = &s->texts[what];
 
-	pthread_mutex_lock(&s->text_lock);
+	pthread_mutex_lock(&r->lock);
 	strbuf_done(&r->plain);
 	r->plain = *b;
 	r->made = true;
 	atomic_fetch_add(&s->bytes, b->cap);
-	pthread_mutex_unlock(&s->text_lock);
+	pthread_mutex_unlock(&r->lock);
 	memset(b, 0, sizeof(*b));
 }

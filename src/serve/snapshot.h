@@ -36,6 +36,7 @@ enum rendering {
 
 /** A text, and the same packed. */
 struct rendered {
+	pthread_mutex_t lock; /**< also while it is made; taken before that of the snapshot */
 	struct strbuf plain;
 	struct strbuf packed[ENCODING_COUNT]; /**< empty: not made, or not smaller */
 	unsigned tried;                       /**< a bit for each encoding */
@@ -51,8 +52,7 @@ struct snapshot {
 	struct graph g;		   /**< whoever calls what takes a `struct graph *` holds @p lock */
 	struct timeline time;      /**< of g: what happened when */
 	pthread_mutex_t lock;
-	atomic_bool analysed;	   /**< the texts of the analysis are there */
-	pthread_mutex_t text_lock; /**< of the texts, also while one is made; taken before @p lock */
+	atomic_bool analysed; /**< the texts of the analysis are there */
 	struct rendered texts[RENDER_COUNT];
 };
 

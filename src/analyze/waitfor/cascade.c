@@ -324,22 +324,37 @@ static void find_wakers(struct cascade *c)
 			put_waker(x, &c->wakers[x->no[(*d)->target]], *d);
 }
 
-/* What a thread waits for longest with that cause. */
-static uint32_t longest_object(const struct wf *x, uint32_t thread, enum wait_cause cause, uint64_t *ret_ns)
+/* Once for all: a thread may have thousands of them, and is asked about at each step. */
+static void find_longest(struct cascade *c)
 {
-	struct edge_list out = graph_out(x->g, x->threads.v[thread].node);
-	uint32_t object = NODE_NONE;
+	struct wf *x = c->x;
 
-	*ret_ns = 0;
-	for (size_t i = 0; i < out.n; i++) {
-		const struct edge *d = x->g->edges.v[out.v[i]];
+	vec_for(&x->g->edges, it) {
+		const struct edge *d = *it;
+		uint32_t thread = d->type == &waits_for_type ? x->no[d->source] : NODE_NONE, at;
+		struct wf_longest *l;
 
-		if (d->type == &waits_for_type && wf_edge_cause(d) == cause && wf_edge_ns(d) > *ret_ns) {
-			object = d->target;
-			*ret_ns = wf_edge_ns(d);
+		if (thread == NODE_NONE)
+			continue;
+		at = idmap_get(&c->longest_of, thread, wf_edge_cause(d));
+		if (at == IDMAP_NONE) {
+			at = (uint32_t)c->longest.n;
+			idmap_put(&c->longest_of, thread, wf_edge_cause(d), at);
+			vec_push(&c->longest, ((struct wf_longest){NODE_NONE, 0}));
 		}
+		l = &c->longest.v[at];
+		if (wf_edge_ns(d) > l->ns)
+			*l = (struct wf_longest){d->target, wf_edge_ns(d)};
 	}
-	return object;
+}
+
+/* What a thread waits for longest with that cause. */
+static struct wf_longest longest_object(const struct cascade *c, uint32_t thread,
+					enum wait_cause cause)
+{
+	uint32_t at = idmap_get(&c->longest_of, thread, cause);
+
+	return at == IDMAP_NONE ? (struct wf_longest){NODE_NONE, 0} : c->longest.v[at];
 }
 
 static void mix(struct cascade *c, uint32_t thread, unsigned depth, uint64_t ns);
@@ -359,9 +374,9 @@ static void mix_blocked(struct cascade *c, uint32_t thread, unsigned depth, uint
 				    .ender = (uint8_t)wf_edge_ender(x->g, d),
 				    .charged = x->no[d->source],
 				    .object = NODE_NONE};
-		uint64_t part = (uint64_t)((double)ns * ((double)wf_edge_ns(d) / (double)all)), longest;
+		uint64_t part = (uint64_t)((double)ns * ((double)wf_edge_ns(d) / (double)all));
 
-		s.object = longest_object(x, thread, s.cause, &longest);
+		s.object = longest_object(c, thread, s.cause).object;
 		part = part < rest ? part : rest;
 		rest -= part;
 		x->steps++;
@@ -426,10 +441,11 @@ static void mix_account(struct cascade *c, uint32_t account)
 /* What the waiter waits for longest with that cause, where no single wait tells. */
 static void find_object(struct cascade *c, struct wf_account *a)
 {
-	struct wf *x = c->x;
+	struct wf_longest l = longest_object(c, a->waiter, a->cause);
 
-	a->object = longest_object(x, a->waiter, a->cause, &a->object_ns);
-	a->held_ns = a->object != NODE_NONE && x->lock[a->object] ? 1 : 0;
+	a->object = l.object;
+	a->object_ns = l.ns;
+	a->held_ns = l.object != NODE_NONE && c->x->lock[l.object] ? 1 : 0;
 }
 
 /* Whether the single waits of an account are too few to tell for all of it. */
@@ -485,6 +501,7 @@ void cascade_run(struct cascade *c, struct wf *x)
 	*c = (struct cascade){.x = x};
 	c->wall = mem_alloc((x->threads.n * STATE_COUNT + 1) * sizeof(*c->wall));
 	find_wakers(c);
+	find_longest(c);
 	follow_spans(c);
 	add_totals(c);
 	merge_pieces(c);
@@ -497,6 +514,8 @@ void cascade_done(struct cascade *c)
 	vec_done(&c->pieces);
 	idmap_done(&c->way_of);
 	idmap_done(&c->account_of);
+	idmap_done(&c->longest_of);
+	vec_done(&c->longest);
 	free(c->wall);
 	free(c->wakers);
 }

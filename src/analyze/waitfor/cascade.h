@@ -46,12 +46,20 @@ struct wf_wakers {
 	uint64_t all_ns;	   /**< of all of them */
 };
 
+/** What a thread waits for longest with one cause. */
+struct wf_longest {
+	uint32_t object; /**< NODE_NONE: nothing is known */
+	uint64_t ns;
+};
+
 struct cascade {
 	struct wf *x;
 	VEC(struct wf_way) ways;
 	VEC(struct wf_account) accounts;
 	VEC(struct wf_piece) pieces; /**< in the end by account, then way, each pair once */
 	struct idmap way_of, account_of;
+	struct idmap longest_of; /**< by thread number and cause */
+	VEC(struct wf_longest) longest;
 	struct wf_wakers *wakers; /**< [threads.n], for threads of which only totals are known */
 	struct wf_wall *wall; /**< [threads.n * STATE_COUNT] */
 	uint32_t path[WAITFOR_DEPTH];

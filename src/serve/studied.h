@@ -1,0 +1,18 @@
+#pragma once
+
+#include "analysis.h"
+#include "snapshot.h"
+
+/**
+ * A copy of a snapshot with its analyses. They take long on a large host: meanwhile whoever asks
+ * for the snapshot itself waits for the copy and no longer. It must not be moved.
+ */
+struct studied {
+	struct graph g;
+	struct timeline time;
+	struct analysis all;
+};
+
+/** @param s is held by the caller as long as @p k */
+void studied_init(struct studied *k, struct snapshot *s, const struct limits *l);
+void studied_done(struct studied *k);
