@@ -541,7 +541,6 @@ static __always_inline void missed_out(struct sched_state *s)
 	s->t.on.a = s->t.on.b = 0;
 }
 
-/* @param next who comes in its place */
 /* A thread that goes to and fro tells the same each time: a few times in 2^20 ns will do. */
 static __always_inline bool is_looked_at(struct sched_state *s, u64 now)
 {
@@ -556,6 +555,7 @@ static __always_inline bool is_looked_at(struct sched_state *s, u64 now)
 	return s->looks++ < detail_most;
 }
 
+/* @param next who comes in its place */
 static __always_inline void switch_out(struct task_struct *t, struct cpu_slot *slot, bool preempt,
 				       u32 state, u64 now, u64 cpu_since, u32 cpu, u32 next)
 {
@@ -612,7 +612,7 @@ static __always_inline void switch_in(struct task_struct *t, struct cpu_slot *sl
 	if (HAS_QUEUE_CLOCK && s->waiting_since == WOKEN)
 		s->waiting_since = queued_since(slot, t, s->delay_ns, now);
 	/* It was no short one after all. Where it waits can still be read, but not its memory. */
-	if (s->plain && s->out_ns && now - s->out_ns >= WAIT_SEGMENT_NS) {
+	if (use_storage && s->plain && s->out_ns && now - s->out_ns >= WAIT_SEGMENT_NS) {
 		s->plain = 0;
 		wait_read(&s->t.on, t, 0, false);
 	}
