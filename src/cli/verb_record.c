@@ -20,7 +20,7 @@ struct record_args {
 	char default_name[64];
 };
 
-enum { OPT_FORCE = 256, OPT_NO_EBPF, OPT_REQUIRE, OPT_REFUSE, OPT_NO_REDACT, OPT_NUMA_EXACT, OPT_HOST_ID, OPT_NETNS, OPT_MAX_OVERHEAD };
+enum { OPT_FORCE = 256, OPT_NO_EBPF, OPT_REQUIRE, OPT_REFUSE, OPT_NO_REDACT, OPT_NUMA_EXACT, OPT_SAMPLE_MEMORY, OPT_HOST_ID, OPT_NETNS, OPT_MAX_OVERHEAD };
 
 static const struct option options[] = {{"duration", required_argument, NULL, 'd'},
 					{"output", required_argument, NULL, 'o'},
@@ -32,6 +32,7 @@ static const struct option options[] = {{"duration", required_argument, NULL, 'd
 					{"refuse", required_argument, NULL, OPT_REFUSE},
 					{"no-redact", no_argument, NULL, OPT_NO_REDACT},
 					{"numa-exact", no_argument, NULL, OPT_NUMA_EXACT},
+					{"sample-memory", no_argument, NULL, OPT_SAMPLE_MEMORY},
 					{"host-id", required_argument, NULL, OPT_HOST_ID},
 					{"netns", required_argument, NULL, OPT_NETNS},
 					{"max-overhead", required_argument, NULL, OPT_MAX_OVERHEAD},
@@ -102,6 +103,9 @@ static int parse_option(struct record_args *a, int opt)
 		return parse_max_overhead(a, optarg);
 	case OPT_NUMA_EXACT:
 		a->o.collect.numa_exact = true;
+		return 0;
+	case OPT_SAMPLE_MEMORY:
+		a->o.collect.sample_memory = true;
 		return 0;
 	case OPT_NO_REDACT:
 		a->o.collect.no_redact = true;
@@ -182,6 +186,7 @@ const struct verb verb_record = {
 		"      --no-redact       keep secrets in command lines\n"
 		"      --host-id NAME    what this host is called among others (for containers and copies of hosts)\n"
 		"      --netns PID       only sockets of that process's network namespace: others are other hosts\n"
+		"      --sample-memory   sample which accesses to memory another node answers (PEBS, IBS; some cost)\n"
 		"      --max-overhead PERCENT\n"
 		"                        when hooks take more of a CPU than that for more than a second, watch system\n"
 		"                        calls in turns and estimate the rest (default 5; off: never)\n"

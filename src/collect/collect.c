@@ -171,7 +171,8 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	c->exchange = exchange_new(&c->procs);
 	c->shm = shm_new();
 	c->sweep_above = SWEEP_ABOVE;
-	rc = open_probes(c, e);
+	rc = o->sample_memory ? mem_samples_new(&c->mem_samples, c->machine, o->pmu_root, e) : 0;
+	rc = rc ?: open_probes(c, e);
 	rc = rc ?: collect_procs(c, false, e);
 	if (c->proc_probe) {
 		c->procs.learn = collect_procs_learn;
@@ -282,6 +283,7 @@ void collect_sample(struct collect *c, struct graph *g, bool last)
 	collect_shm(c, g, last);
 	collect_numa(c, g, last);
 	collect_counters(c->counters, g, !c->ticks);
+	collect_mem(c->mem_samples, g, !c->ticks);
 	collect_containers(c, g);
 	collect_nics(c, g);
 	collect_rdma(c, g, last);
@@ -395,6 +397,8 @@ void collect_describe(struct collect *c, struct graph *g)
 	collect_shm_describe(c, g);
 	collect_numa_describe(c, g);
 	collect_counters_describe(c->counters, g);
+	if (c->mem_samples)
+		collect_mem_describe(c->mem_samples, g);
 	collect_devices_describe(c, g);
 	collect_rdma_describe(c, g);
 	connections_describe(c, g);
@@ -433,6 +437,7 @@ void collect_close(struct collect *c)
 	shm_free(c->shm);
 	placements_free(c->placements);
 	counters_free(c->counters);
+	mem_samples_free(c->mem_samples);
 	slow_reader_done(&c->reader);
 	machine_free(c->machine);
 	devices_free(c->devices);

@@ -16,6 +16,7 @@ struct collect_options {
 	const char *host_id; /**< what this host is called among others; NULL: not said */
 	uint32_t netns_pid;  /**< only sockets of this process's network namespace; 0: of all */
 	double max_overhead_pct; /**< what hooks may take of a CPU; 0: GOVERNOR_DEFAULT_PCT, < 0: no bound */
+	bool sample_memory; /**< sample who answers accesses to memory; an error where the CPUs cannot */
 	bool numa_exact;   /**< where memory lies: read numa_maps instead of sampling pages */
 	/** Folder with a /sys that describes the PMUs, for tests: events of other kinds, by the names of these; NULL: this host */
 	const char *pmu_root;
@@ -39,6 +40,7 @@ struct ipc_probe;
 struct ipc_state;
 struct machine;
 struct counters;
+struct mem_samples;
 struct placements;
 struct proc_probe;
 struct sched_probe;
@@ -73,6 +75,7 @@ struct collect {
 	struct machine *machine; /**< of collect_machine.c */
 	struct placements *placements; /**< of collect_numa.c */
 	struct counters *counters;     /**< of collect_counters.c */
+	struct mem_samples *mem_samples; /**< of collect_mem.c; NULL: not asked for */
 	struct waits *waits; /**< of collect_wait.c */
 	/** Sources that did not open, or that could not be read. */
 	VEC(struct trouble { const char *source; char *why; uint64_t readings; /**< that failed, 0: did not open */ }) troubles;
@@ -174,6 +177,12 @@ bool counters_of_cores(const struct counters *s);
 /** Have what the CPUs' counters gain counted for threads, too; before sched_probe_start(). */
 void counters_for_threads(struct counters *s, struct sched_probe *p);
 void counters_free(struct counters *s);
+/** Sampled accesses to memory. @param pmu_root as counters_new() has it. @return 0, or -errno with the reason */
+int mem_samples_new(struct mem_samples **ret, const struct machine *m, const char *pmu_root, struct err *e);
+void mem_samples_free(struct mem_samples *s);
+/** Into the threads of @p g, after collect_threads(); @p s may be NULL. */
+void collect_mem(struct mem_samples *s, struct graph *g, bool first);
+void collect_mem_describe(const struct mem_samples *s, struct graph *g);
 struct placements *placements_new(bool exact, const struct machine *m);
 void placements_free(struct placements *p);
 void collect_threads_proc(struct collect *c, struct graph *g);

@@ -52,6 +52,11 @@ struct segment {
 	struct placement_segment s;
 	uint64_t pages; /* that were looked at */
 	uint64_t at_ns; /* since 1970 */
+	bool changed;	/* since it was emitted */
+	/* Which entity it is, once a look at shared memory found it: its keys, and how much there is. */
+	char *name, *dev;
+	uint64_t inode, ipcns, resident_bytes;
+	bool has_ipcns;
 };
 
 struct placements {
@@ -98,6 +103,10 @@ void placements_free(struct placements *n)
 	placement_worker_close(n->worker);
 	known_done(&n->processes);
 	known_done(&n->threads);
+	vec_for(&n->segments, x) {
+		free(x->name);
+		free(x->dev);
+	}
 	vec_done(&n->segments);
 	idmap_done(&n->segment_ids);
 	free(n);
@@ -304,26 +313,37 @@ static void emit_process(struct placements *n, struct known *k, uint32_t proc, c
 	graph_add_edge(n->g, d);
 }
 
+/* @return its place in the list, IDMAP_NONE: there are too many */
+static uint32_t segment_at(struct placements *n, uint32_t dev, uint64_t ino)
+{
+	uint32_t at = idmap_get(&n->segment_ids, dev, ino);
+
+	if (at != IDMAP_NONE || n->segments.n >= SEGMENTS_MOST)
+		return at;
+	at = (uint32_t)n->segments.n;
+	vec_push(&n->segments, ((struct segment){0}));
+	idmap_put(&n->segment_ids, dev, ino, at);
+	return at;
+}
+
 static void keep_segments(struct placements *n, const struct placement *p)
 {
 	uint64_t now = clock_real_ns();
 
 	for (uint32_t i = 0; i < p->nsegments; i++) {
 		const struct placement_segment *s = &p->segments[i];
-		uint32_t at = idmap_get(&n->segment_ids, s->dev, s->ino);
+		uint32_t at = segment_at(n, s->dev, s->ino);
+		struct segment *x = at == IDMAP_NONE ? NULL : &n->segments.v[at];
 		uint64_t pages = 0;
 
 		for (uint32_t k = 0; k < s->nnodes; k++)
 			pages += s->on[k].pages;
-		if (at == IDMAP_NONE && n->segments.n >= SEGMENTS_MOST)
+		if (!x || (pages < x->pages && now - x->at_ns <= SEGMENT_OLD_NS))
 			continue;
-		if (at == IDMAP_NONE) {
-			at = (uint32_t)n->segments.n;
-			vec_push(&n->segments, ((struct segment){0}));
-			idmap_put(&n->segment_ids, s->dev, s->ino, at);
-		}
-		if (pages >= n->segments.v[at].pages || now - n->segments.v[at].at_ns > SEGMENT_OLD_NS)
-			n->segments.v[at] = (struct segment){*s, pages, now};
+		x->s = *s;
+		x->pages = pages;
+		x->at_ns = now;
+		x->changed = true;
 	}
 }
 
@@ -350,39 +370,64 @@ static int by_node_id(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static void set_segment(struct graph *g, struct node *n, struct segment *x)
+static void emit_segment(struct graph *g, struct segment *x)
 {
-	uint64_t resident = GET(shared_memory, n, resident_bytes);
+	struct node *n = graph_new_node(g, &shared_memory_type);
 	struct strbuf b = {0};
 
+	SET(shared_memory, n, shm_name, graph_str(g, x->name));
+	SET(shared_memory, n, inode, x->inode);
+	SET(shared_memory, n, dev, graph_str(g, x->dev));
+	if (x->has_ipcns)
+		SET(shared_memory, n, ipcns, x->ipcns);
 	qsort(x->s.on, x->s.nnodes, sizeof(x->s.on[0]), by_node_id);
 	strbuf_addc(&b, '{');
 	for (uint32_t i = 0; i < x->s.nnodes; i++)
 		strbuf_addf(&b, "%s\"%u\":%" PRIu64, i ? "," : "", x->s.on[i].node,
-			    (uint64_t)((double)resident * x->s.on[i].pages / (double)x->pages + .5));
+			    (uint64_t)((double)x->resident_bytes * x->s.on[i].pages / (double)x->pages + .5));
 	strbuf_addc(&b, '}');
 	SET(shared_memory, n, memory_bytes, graph_str(g, b.s));
-	SET(shared_memory, n, share_error, segment_error(x, resident));
+	SET(shared_memory, n, share_error, segment_error(x, x->resident_bytes));
 	SET(shared_memory, n, memory_ns, x->at_ns);
+	graph_add_node(g, n);
 	strbuf_done(&b);
 }
 
-/* Segments that this interval's look at shared memory found. */
+/* What this interval's look at shared memory found: which entity a segment is. */
+static void learn_segment(struct placements *n, const struct node *x)
+{
+	unsigned major, minor;
+	struct segment *s;
+	uint32_t at;
+
+	if (!HAS(shared_memory, x, resident_bytes) || !GET(shared_memory, x, resident_bytes) ||
+	    sscanf(GET(shared_memory, x, dev), "%u:%u", &major, &minor) != 2)
+		return;
+	at = segment_at(n, major << 20 | minor, GET(shared_memory, x, inode));
+	if (at == IDMAP_NONE)
+		return;
+	s = &n->segments.v[at];
+	s->changed |= s->resident_bytes != GET(shared_memory, x, resident_bytes);
+	s->resident_bytes = GET(shared_memory, x, resident_bytes);
+	if (s->name)
+		return;
+	s->name = mem_strdup(GET(shared_memory, x, shm_name));
+	s->dev = mem_strdup(GET(shared_memory, x, dev));
+	s->inode = GET(shared_memory, x, inode);
+	s->has_ipcns = HAS(shared_memory, x, ipcns);
+	s->ipcns = GET(shared_memory, x, ipcns);
+}
+
 static void emit_segments(struct placements *n, struct graph *g)
 {
-	for (size_t i = 0; n->segments.n && i < g->nodes.n; i++) {
-		struct node *x = g->nodes.v[i];
-		unsigned major, minor;
-		uint32_t at;
-
-		if (x->type != &shared_memory_type || !HAS(shared_memory, x, resident_bytes) ||
-		    !GET(shared_memory, x, resident_bytes) ||
-		    sscanf(GET(shared_memory, x, dev), "%u:%u", &major, &minor) != 2)
-			continue;
-		at = idmap_get(&n->segment_ids, major << 20 | minor, GET(shared_memory, x, inode));
-		if (at != IDMAP_NONE && n->segments.v[at].pages)
-			set_segment(g, x, &n->segments.v[at]);
-	}
+	for (size_t i = 0; i < g->nodes.n; i++)
+		if (g->nodes.v[i]->type == &shared_memory_type)
+			learn_segment(n, g->nodes.v[i]);
+	vec_for(&n->segments, x)
+		if (x->changed && x->name && x->pages) {
+			emit_segment(g, x);
+			x->changed = false;
+		}
 }
 
 static void on_answer(void *ctx, const struct placement *p)

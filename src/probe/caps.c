@@ -213,6 +213,13 @@ static int probe_uncore(char *why, size_t size)
 	return has_pmu(patterns, why, size);
 }
 
+static int probe_memory_samples(char *why, size_t size)
+{
+	static const char *const patterns[] = {"cpu/events/mem-loads", "cpu_core/events/mem-loads", "ibs_op", NULL};
+
+	return has_pmu(patterns, why, size);
+}
+
 static int probe_bpf_stats(char *why, size_t size)
 {
 	const char *path = "/proc/sys/kernel/bpf_stats_enabled";
@@ -285,6 +292,9 @@ const struct cap caps[] = {
 	{"uncore", "memory bandwidth and links of each NUMA node", "no bandwidth of memory and links",
 	 "a machine, not a virtual one, with the driver of its uncore PMU (hisi_uncore_pmu, intel_uncore, amd_uncore)",
 	 probe_uncore},
+	{"memory_samples", "which accesses to memory another node answers (record --sample-memory)",
+	 "remote accesses are expected by placement, not measured",
+	 "a machine, not a virtual one, whose CPUs sample by PEBS (Intel) or IBS (AMD, kernel 6.1)", probe_memory_samples},
 	{"bpf_stats", "run time of the probes themselves", "the cost of the probes is not shown",
 	 "sysctl kernel.bpf_stats_enabled=1", probe_bpf_stats},
 	{"kptr", "names of kernel functions in stacks", "kernel stacks show numbers",

@@ -145,8 +145,8 @@ static void add_place(struct page *p, const struct hot_thread *t)
 	strbuf_add(p->b, ", memory on ");
 	hot_page_nodes(p->b, &t->memory);
 	if (hot_has(t->similarity))
-		strbuf_addf(p->b, ", similarity %.3f, remote %.0f %%", t->similarity,
-			    t->remote_pct);
+		strbuf_addf(p->b, ", similarity %.3f, remote %.0f %%%s", t->similarity,
+			    t->remote_pct, t->remote_measured ? " by samples" : "");
 	if (t->cpus_used_n)
 		strbuf_addf(p->b, "; on %u CPU%s", t->cpus_used_n, t->cpus_used_n == 1 ? "" : "s");
 	if (t->cpus_allowed)

@@ -157,6 +157,8 @@ static void write_rates(const struct hot_thread *t, struct json_writer *w)
 
 static void write_place(const struct hot_thread *t, struct json_writer *w)
 {
+	json_write_key(w, "remote_measured");
+	json_write_bool(w, t->remote_measured);
 	key_f64(w, "similarity", t->similarity);
 	key_f64(w, "remote_pct", t->remote_pct);
 	write_amounts("cpu", &t->cpu, w);

@@ -492,6 +492,37 @@ class Record(Case):
         return subprocess.Popen([WITTY, "record", "-o", self.out, *args], stderr=subprocess.PIPE,
                                 stdout=subprocess.DEVNULL, text=True)
 
+    def test_says_what_cannot_be_counted(self):
+        """doctor, recording and report agree on counters, and what cannot be sampled is refused."""
+        caps = {c["name"]: c for c in json.loads(subprocess.run([WITTY, "doctor", "--format", "json"], check=True,
+                                                                capture_output=True, text=True).stdout)}
+        p = self.start("-d", "300ms")
+        said = p.communicate(timeout=LIMIT_S)[1]
+        self.assertEqual(p.returncode, 0, said)
+        summary = json.loads(subprocess.run([WITTY, "show", self.out, "summary", "--format", "json"], check=True,
+                                            capture_output=True, text=True).stdout)
+        status = {s["source"]: s for s in summary["status"]}
+        report = subprocess.run([WITTY, "report", self.out], check=True, capture_output=True, text=True).stdout
+        for cap, source in (("pmu", "counters core"), ("uncore", "counters uncore")):
+            if caps[cap]["present"]:
+                self.assertNotEqual(status[source]["state"], "off")
+                continue
+            self.assertTrue(caps[cap]["reason"].startswith("not available: "), caps[cap])
+            self.assertEqual(status[source]["state"], "off")
+            self.assertTrue(status[source]["reason"].startswith("not available: "), status[source])
+            if cap == "pmu":
+                self.assertIn("counters core: not available: ", report)
+                # Nothing is attached for what cannot be counted, and nothing is zero that is not known.
+                self.assertNotIn("sched.count", status)
+                with sqlite3.connect(self.out) as db:
+                    self.assertEqual(db.execute("SELECT count(*) FROM thread WHERE cycles IS NOT NULL OR "
+                                                "llc_misses IS NOT NULL").fetchone()[0], 0)
+        if not caps["memory_samples"]["present"]:
+            self.assertTrue(caps["memory_samples"]["reason"].startswith("not available: "))
+            said = self.refused("record", "--sample-memory", "-d", "300ms", "-o", self.path("s.wpdb"), codes=(1,))
+            self.assertIn("not available: ", said)
+            self.assertFalse(os.path.exists(self.path("s.wpdb")))
+
     def test_leaves_itself_out(self):
         """What it does and its helpers do is told as cost; the command that it runs is the host's work."""
         for option in ((), ("--no-ebpf",)):

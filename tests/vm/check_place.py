@@ -7,6 +7,8 @@ import os
 import sys
 
 folder, nodes = sys.argv[1], int(sys.argv[2])
+# Those of the last recording.
+MORE = ("spread-huge", "local-thp", "moves-thp", "shared-a", "shared-b")
 problems = []
 
 
@@ -80,6 +82,15 @@ def check_program(kind, truth):
     check(abs(value(edge, "local_share") - dot) < .03 + 2 * error, f"{name}: local share")
     check(verdict(value(edge, "similarity")) == verdict(cosine) or min(abs(cosine - c) for c in (.3, .5, .8)) < .03,
           f"{name}: verdict")
+    # What the product itself says of it.
+    rows = read(f"{kind}-rows.json")["processes"]
+    row = [r for r in rows if r["id"].split("#")[0] == f"process:{truth['pid']}"]
+    check(len(row) == 1, f"{name}: {len(row)} rows")
+    for r in row:
+        check(abs(r["remote_share"] - (1 - dot)) < .03 + 2 * error, f"{name}: remote share {r['remote_share']:.3f}, "
+              f"not {1 - dot:.3f}")
+        check(r["verdict"] == verdict(cosine) or min(abs(cosine - c) for c in (.3, .5, .8)) < .03,
+              f"{name}: verdict {r['verdict']} with {cosine:.3f}")
     huge = sum(m["huge"] for m in value(edge, "memory_bytes").values())
     check((huge > 0) == (truth["pages"] == "huge"), f"{name}: {huge} bytes of huge pages")
     print(f"{name}: CPU {cpu}, memory { {n: round(m, 4) for n, m in memory.items()} } +-{error:.4f}, "
@@ -91,6 +102,26 @@ def check_program(kind, truth):
               f"{name}: allowed {value(t, 'cpus_allowed_list')}")
         check(value(t, "cpus_accessed_list") == ",".join(sorted(truth["cpu_ns"])),
               f"{name}: used {value(t, 'cpus_accessed_list')}")
+
+
+def check_shared():
+    """The segment that two processes map has a place of its own, and counts once in the sums."""
+    want = read("shared-a.json")["bytes"]
+    # Their few private pages are in there, too.
+    size, found = 32 << 20, [n for n in read("shared_memory.json") if value(n, "shm_name") == "place"]
+    check(len(found) == 1, f"{len(found)} shared segments")
+    for n in found:
+        by_node, error = value(n, "memory_bytes"), value(n, "share_error")
+        check(by_node is not None, "where the shared segment lies is not known")
+        if by_node is None:
+            continue
+        check(abs(sum(by_node.values()) - size) < size // 50, f"shared segment: {by_node}")
+        for node in set(shares(by_node)) | {0, 2}:
+            check(abs(of(shares(by_node), node) - (.5 if node in (0, 2) else 0)) < 2 * error + .005,
+                  f"shared segment: {shares(by_node)} +-{error:.4f}, truth {want}")
+        print(f"shared segment: {shares(by_node)} +-{error:.4f}")
+    once = sum(m["shared_bytes"] or 0 for m in read("more-rows.json")["memory"])
+    check(.95 * size < once < 1.25 * size, f"shared memory in sums: {once}, not {size}")
 
 
 def check_machine():
@@ -129,10 +160,13 @@ def main():
     for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
         truth = read(os.path.basename(path))
         if isinstance(truth, dict) and "cpu_ns" in truth and "bytes" in truth:
-            check_program("exact" if truth["name"] == "exact" else "place", truth)
-            programs.append(truth)
+            kind = "exact" if truth["name"] == "exact" else "more" if truth["name"] in MORE else "place"
+            check_program(kind, truth)
+            if kind == "place":
+                programs.append(truth)
+    check_shared()
     check_machine()
-    check_findings([p for p in programs if p["name"] != "exact"])
+    check_findings(programs)
     for text in problems:
         print("wrong:", text)
     print(f"{len(problems)} problems")

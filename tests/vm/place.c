@@ -3,12 +3,13 @@
  *
  * CPU     where to run; with a second one, move there after half of the time
  * POLICY  local, bind:N, interleave:N,N,…
- * PAGES   small, thp (transparent huge pages) or huge (of hugetlbfs)
+ * PAGES   small, thp (transparent huge pages), huge (of hugetlbfs) or shm (small, of one file that all share)
  *
  * Makes the file NAME.ready once it has its memory, waits for the file GO, and at the end writes to
  * NAME.json how much CPU time it used on each CPU since then and how many bytes of its private memory
- * lie on which node, by its own numa_maps.
+ * lie on which node, by its own numa_maps; with shm, of the shared memory too.
  */
+#include <fcntl.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 
 #define NODES 64
 #define HUGE_BYTES (2u << 20)
+#define SEGMENT	   "/dev/shm/place"
 enum { POLICY_BIND = 2, POLICY_INTERLEAVE = 3 }; /* linux/mempolicy.h */
 
 static void die(const char *what)
@@ -68,12 +70,26 @@ static void set_policy(void *p, size_t bytes, const char *policy)
 
 static volatile char *get_memory(size_t bytes, const char *policy, const char *pages)
 {
-	int huge = !strcmp(pages, "huge");
-	char *p = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | (huge ? MAP_HUGETLB : 0), -1, 0);
+	int huge = !strcmp(pages, "huge"), fd = -1;
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | (huge ? MAP_HUGETLB : 0);
+	char *p;
 
+	if (!strcmp(pages, "shm")) {
+		fd = open(SEGMENT, O_RDWR | O_CREAT, 0600);
+		if (fd < 0 || ftruncate(fd, (off_t)(bytes + HUGE_BYTES)) < 0)
+			die("place: " SEGMENT);
+		flags = MAP_SHARED;
+	}
+	p = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, flags, fd, 0);
 	if (p == MAP_FAILED)
 		die("place: mmap");
+	if (fd >= 0) {
+		/* The same pages of the file in each process. */
+		set_policy(p, bytes, policy);
+		for (size_t i = 0; i < bytes; i += 4096)
+			p[i] = 1;
+		return p;
+	}
 	p = (char *)(((uintptr_t)p + HUGE_BYTES - 1) & ~(uintptr_t)(HUGE_BYTES - 1));
 	if (!huge && madvise(p, bytes, strcmp(pages, "thp") ? MADV_NOHUGEPAGE : MADV_HUGEPAGE) < 0)
 		die("place: madvise");
@@ -122,7 +138,7 @@ static void count_pages(uint64_t bytes_on[NODES])
 	while (f && fgets(line, sizeof(line), f)) {
 		char *size = strstr(line, "kernelpagesize_kB=");
 
-		if (!size || !strstr(line, " anon="))
+		if (!size || (!strstr(line, " anon=") && !strstr(line, SEGMENT)))
 			continue;
 		for (char *s = line; (s = strstr(s, " N")); s++) {
 			unsigned node;

@@ -7,7 +7,7 @@ nodes=${1:?usage: test_place.sh NODES KERNEL_PACKAGE} pkg=${2:?a kernel package}
 witty=$(readlink -f "${WITTY:?names the product}")
 place=$(readlink -f "${PLACE:?names the program built from place.c}")
 checker=$here/check_place.py
-mem=192
+mem=256
 
 [ "$(uname -m)" = x86_64 ] || { echo 'skip: the guest is x86-64, this host is not'; exit 77; }
 "$here/fetch-kernel.sh" "$pkg" >/dev/null

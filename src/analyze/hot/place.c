@@ -126,6 +126,27 @@ static void take_score(struct hot_thread *t, const struct hot *h, size_t nodes)
 	}
 }
 
+#define SAMPLES_LEAST 100 /* an error of 10 % */
+
+/* Where enough accesses were sampled, they tell what placement lets only expect. */
+static void take_samples(struct hot_thread *t, const struct hot *h)
+{
+	const struct node *n = h->g->nodes.v[t->node];
+	const struct node *p = HAS(thread, n, process) ? h->g->nodes.v[GET(thread, n, process)] : NULL;
+
+	if (HAS(thread, n, memory_samples) && HAS(thread, n, remote_samples) &&
+	    GET(thread, n, memory_samples) >= SAMPLES_LEAST)
+		t->remote_pct = (double)GET(thread, n, remote_samples) * 100 /
+				(double)GET(thread, n, memory_samples);
+	else if (p && HAS(process, p, memory_samples) && HAS(process, p, remote_samples) &&
+		 GET(process, p, memory_samples) >= SAMPLES_LEAST)
+		t->remote_pct = (double)GET(process, p, remote_samples) * 100 /
+				(double)GET(process, p, memory_samples);
+	else
+		return;
+	t->remote_measured = true;
+}
+
 static size_t nodes_of(const struct numa_places *p, const char *ns)
 {
 	size_t n = 0;
@@ -158,6 +179,7 @@ void hot_fill_places(struct hot *h)
 		ns = of;
 		h->numa_nodes = nodes > h->numa_nodes ? nodes : h->numa_nodes;
 		take_score(t, h, nodes);
+		take_samples(t, h);
 	}
 	vec_done(&places.v);
 	free(has_row);

@@ -1,0 +1,122 @@
+/* Sampled accesses to memory, for each thread and process: how many were answered by another node. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect_machine.h"
+#include "mem_sample.h"
+
+struct tally {
+	uint32_t tid;
+	uint64_t samples, remote;
+};
+
+struct mem_samples {
+	struct mem_rings rings;
+	const char *name;
+	struct idmap by_tid; /* of one interval */
+	VEC(struct tally) tallies;
+	uint64_t unnamed;
+};
+
+int mem_samples_new(struct mem_samples **ret, const struct machine *m, const char *pmu_root, struct err *e)
+{
+	struct mem_samples *s = mem_alloc(sizeof(*s));
+	struct mem_sampler how;
+	struct pmus pmus = {0};
+	struct sysroot r = {.fd = -1};
+	int rc = pmu_root ? sysroot_open(pmu_root, &r, e) : 0;
+
+	if (!rc && pmus_read(pmu_root ? &r : &m->root, &pmus) < 0)
+		rc = err_msg(e, -ENOENT, "not available: no PMU in /sys/bus/event_source");
+	rc = rc ?: mem_sampler_find(&pmus, &how, e);
+	for (size_t i = 0; !rc && i < m->topo.cpus.n; i++)
+		if (m->topo.cpus.v[i].online)
+			rc = mem_rings_add(&s->rings, &how, m->topo.cpus.v[i].id, e);
+	pmus_done(&pmus);
+	if (pmu_root)
+		sysroot_close(&r);
+	if (rc) {
+		mem_samples_free(s);
+		return err_ctx(e, "--sample-memory");
+	}
+	s->name = how.name;
+	*ret = s;
+	return 0;
+}
+
+void mem_samples_free(struct mem_samples *s)
+{
+	if (!s)
+		return;
+	mem_rings_done(&s->rings);
+	idmap_done(&s->by_tid);
+	vec_done(&s->tallies);
+	free(s);
+}
+
+static void on_sample(void *ctx, uint32_t tid, enum mem_answer a)
+{
+	struct mem_samples *s = ctx;
+	uint32_t i;
+
+	/* What its own caches answer costs little wherever the memory is. Tid 0: nobody ran. */
+	if ((a != MEM_LOCAL && a != MEM_REMOTE) || !tid)
+		return;
+	i = idmap_get(&s->by_tid, tid, 0);
+	if (i == IDMAP_NONE) {
+		i = (uint32_t)s->tallies.n;
+		vec_push(&s->tallies, ((struct tally){.tid = tid}));
+		idmap_put(&s->by_tid, tid, 0, i);
+	}
+	s->tallies.v[i].samples++;
+	s->tallies.v[i].remote += a == MEM_REMOTE;
+}
+
+/* Threads of this interval; a tally is given once, to the thread that is there by that number. */
+static void give(struct mem_samples *s, struct graph *g, struct node *t)
+{
+	uint32_t i = idmap_get(&s->by_tid, (uint32_t)GET(thread, t, tid), 0);
+	struct tally *x = i == IDMAP_NONE ? NULL : &s->tallies.v[i];
+	struct node *p;
+
+	if (!x || !x->samples || HAS(thread, t, end_ns))
+		return;
+	SET(thread, t, memory_samples, x->samples);
+	SET(thread, t, remote_samples, x->remote);
+	if (HAS(thread, t, process)) {
+		p = g->nodes.v[GET(thread, t, process)];
+		SET(process, p, memory_samples,
+		    x->samples + (HAS(process, p, memory_samples) ? GET(process, p, memory_samples) : 0));
+		SET(process, p, remote_samples,
+		    x->remote + (HAS(process, p, remote_samples) ? GET(process, p, remote_samples) : 0));
+	}
+	x->samples = 0;
+}
+
+void collect_mem(struct mem_samples *s, struct graph *g, bool first)
+{
+	if (!s)
+		return;
+	mem_rings_read(&s->rings, on_sample, s);
+	/* From the start of the sources to the first sample belongs to no interval. */
+	for (size_t i = 0; !first && i < g->nodes.n; i++)
+		if (g->nodes.v[i]->type == &thread_type)
+			give(s, g, g->nodes.v[i]);
+	vec_for(&s->tallies, x)
+		s->unnamed += first ? 0 : x->samples;
+	vec_clear(&s->tallies);
+	idmap_clear(&s->by_tid);
+}
+
+void collect_mem_describe(const struct mem_samples *s, struct graph *g)
+{
+	if (!s) {
+		graph_add_status(g, "memory samples", "off", NULL, "not asked for: --sample-memory");
+		return;
+	}
+	graph_add_status(g, "memory samples", "ok", s->name, NULL);
+	graph_add_loss(g, "memory samples", "ring_full", s->rings.lost);
+	graph_add_loss(g, "memory samples", "of_threads_not_recorded", s->unnamed);
+}

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "perf_pmu.h"
+#include "vec.h"
+
+/*
+ * Sampled accesses to memory: the CPU notes for one in many which cache or memory answered. Intel's loads
+ * (PEBS, event mem-loads) and AMD's operations (IBS); Arm's SPE is not read.
+ */
+
+/** Who answered an access. */
+enum mem_answer {
+	MEM_UNKNOWN, /**< not an access to memory, or not told */
+	MEM_OWN,     /**< a cache of the CPU's own node */
+	MEM_LOCAL,   /**< memory of its node */
+	MEM_REMOTE,  /**< memory, or a cache, of another node */
+};
+
+/** @param data_src union perf_mem_data_src of linux/perf_event.h */
+enum mem_answer mem_answer_of(uint64_t data_src);
+
+/** How this machine samples. */
+struct mem_sampler {
+	const char *name; /**< "mem-loads", "ibs_op"; static */
+	uint32_t type;
+	uint64_t config[3];
+	bool has_leader; /**< Intel since Sapphire Rapids: another event has to lead the group */
+	uint64_t leader_config[3];
+	uint64_t period;
+	unsigned precise;
+};
+
+/** @return 0, or -ENOENT with a reason: the CPUs of @p p do not, or not in a way that is known here */
+int mem_sampler_find(const struct pmus *p, struct mem_sampler *ret, struct err *e);
+
+/**
+ * Go through records of a ring buffer, as perf_event_open(2) describes them, of events with sample_type
+ * PERF_SAMPLE_TID | PERF_SAMPLE_DATA_SRC.
+ *
+ * @param ret_lost samples that the kernel had no room for are added
+ * @return bytes that made whole records
+ */
+size_t mem_records(const uint8_t *buf, size_t size, void (*cb)(void *ctx, uint32_t tid, enum mem_answer a), void *ctx,
+		   uint64_t *ret_lost);
+
+/** Ring buffers of all CPUs. */
+struct mem_rings {
+	VEC(struct mem_ring {
+		int fd;
+		int leader; /* -1: none */
+		void *map;
+	}) v;
+	uint64_t lost;
+};
+
+/** Open on a CPU. @return 0, or -errno */
+int mem_rings_add(struct mem_rings *r, const struct mem_sampler *s, uint32_t cpu, struct err *e);
+/** What came since the last call. */
+void mem_rings_read(struct mem_rings *r, void (*cb)(void *ctx, uint32_t tid, enum mem_answer a), void *ctx);
+void mem_rings_done(struct mem_rings *r);

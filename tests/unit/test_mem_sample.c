@@ -1,0 +1,192 @@
+/* Sampled accesses to memory: which machines can, what a sample says, and a ring buffer on an event of the kernel. */
+#include "unit.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mem_sample.h"
+
+/* Level by number, and the bit for another node. */
+static uint64_t by_number(unsigned number, unsigned remote, unsigned hops)
+{
+	union perf_mem_data_src d = {.mem_op = PERF_MEM_OP_LOAD, .mem_lvl = PERF_MEM_LVL_NA, .mem_lvl_num = number,
+				     .mem_remote = remote, .mem_hops = hops};
+
+	return d.val;
+}
+
+static uint64_t by_bits(unsigned bits)
+{
+	union perf_mem_data_src d = {.mem_op = PERF_MEM_OP_LOAD, .mem_lvl = bits, .mem_lvl_num = PERF_MEM_LVLNUM_NA};
+
+	return d.val;
+}
+
+TEST(a_sample_says_who_answered)
+{
+	assert_int_equal(mem_answer_of(by_bits(PERF_MEM_LVL_HIT | PERF_MEM_LVL_L1)), MEM_OWN);
+	assert_int_equal(mem_answer_of(by_bits(PERF_MEM_LVL_HIT | PERF_MEM_LVL_L3)), MEM_OWN);
+	assert_int_equal(mem_answer_of(by_bits(PERF_MEM_LVL_HIT | PERF_MEM_LVL_LOC_RAM)), MEM_LOCAL);
+	assert_int_equal(mem_answer_of(by_bits(PERF_MEM_LVL_MISS | PERF_MEM_LVL_L3 | PERF_MEM_LVL_REM_RAM1)), MEM_REMOTE);
+	assert_int_equal(mem_answer_of(by_bits(PERF_MEM_LVL_HIT | PERF_MEM_LVL_REM_CCE1)), MEM_REMOTE);
+	assert_int_equal(mem_answer_of(by_bits(PERF_MEM_LVL_HIT | PERF_MEM_LVL_IO)), MEM_UNKNOWN);
+	assert_int_equal(mem_answer_of(by_number(PERF_MEM_LVLNUM_L2, 0, 0)), MEM_OWN);
+	assert_int_equal(mem_answer_of(by_number(PERF_MEM_LVLNUM_RAM, 0, 0)), MEM_LOCAL);
+	assert_int_equal(mem_answer_of(by_number(PERF_MEM_LVLNUM_RAM, 1, 2)), MEM_REMOTE);
+	assert_int_equal(mem_answer_of(by_number(PERF_MEM_LVLNUM_ANY_CACHE, 1, 2)), MEM_REMOTE);
+	assert_int_equal(mem_answer_of(by_number(PERF_MEM_LVLNUM_ANY_CACHE, 0, 0)), MEM_OWN);
+	assert_int_equal(mem_answer_of(by_number(PERF_MEM_LVLNUM_NA, 0, 0)), MEM_UNKNOWN);
+	assert_int_equal(mem_answer_of(0), MEM_UNKNOWN);
+}
+
+struct seen {
+	uint32_t tid;
+	unsigned n[MEM_REMOTE + 1];
+};
+
+static void on_sample(void *ctx, uint32_t tid, enum mem_answer a)
+{
+	struct seen *s = ctx;
+
+	s->n[a] += tid == s->tid;
+}
+
+static size_t put_record(uint8_t *buf, size_t at, uint32_t type, uint64_t first, uint64_t second, uint16_t extra)
+{
+	struct perf_event_header h = {.type = type, .size = (uint16_t)(sizeof(h) + 16 + extra)};
+
+	memcpy(buf + at, &h, sizeof(h));
+	memcpy(buf + at + sizeof(h), &first, 8);
+	memcpy(buf + at + sizeof(h) + 8, &second, 8);
+	memset(buf + at + sizeof(h) + 16, 0xee, extra);
+	return at + h.size;
+}
+
+TEST(records_are_read_to_the_last_whole_one)
+{
+	uint64_t who = (uint64_t)4711 << 32 | 4700, lost = 1;
+	struct seen s = {.tid = 4711};
+	uint8_t buf[512];
+	size_t n = 0, whole;
+
+	n = put_record(buf, n, PERF_RECORD_SAMPLE, who, by_number(PERF_MEM_LVLNUM_RAM, 1, 1), 0);
+	n = put_record(buf, n, PERF_RECORD_LOST, 9, 12, 0);
+	n = put_record(buf, n, PERF_RECORD_THROTTLE, 0, 0, 8);
+	n = put_record(buf, n, PERF_RECORD_SAMPLE, who, by_number(PERF_MEM_LVLNUM_RAM, 0, 0), 16);
+	n = put_record(buf, n, PERF_RECORD_SAMPLE, (uint64_t)1 << 32, by_number(PERF_MEM_LVLNUM_RAM, 0, 0), 0);
+	whole = n;
+	n = put_record(buf, n, PERF_RECORD_SAMPLE, who, by_number(PERF_MEM_LVLNUM_RAM, 0, 0), 0);
+	assert_int_equal(mem_records(buf, n - 1, on_sample, &s, &lost), whole);
+	assert_int_equal(s.n[MEM_REMOTE], 1);
+	assert_int_equal(s.n[MEM_LOCAL], 1);
+	assert_int_equal(lost, 13);
+	/* A size that leads nowhere ends it. */
+	memset(buf, 0, sizeof(buf));
+	assert_int_equal(mem_records(buf, sizeof(buf), on_sample, &s, &lost), 0);
+	assert_int_equal(mem_records(buf, 0, on_sample, &s, &lost), 0);
+}
+
+static struct pmu *add_pmu(struct pmus *p, const char *name, uint32_t type)
+{
+	struct pmu *x = vec_add(&p->v);
+
+	x->name = mem_strdup(name);
+	x->type = type;
+	return x;
+}
+
+static void add_event(struct pmu *p, const char *name, const char *terms)
+{
+	struct pmu_event *x = vec_add(&p->events);
+
+	x->name = mem_strdup(name);
+	x->terms = mem_strdup(terms);
+}
+
+TEST(machines_sample_in_their_own_ways)
+{
+	struct mem_sampler s;
+	struct pmus p = {0};
+	struct pmu *cpu;
+	struct err e;
+
+	err_clear(&e);
+	assert_int_equal(mem_sampler_find(&p, &s, &e), -ENOENT);
+	assert_non_null(strstr(e.msg, "not available"));
+	add_pmu(&p, "arm_spe_0", 9);
+	assert_int_equal(mem_sampler_find(&p, &s, &e), -ENOENT);
+	assert_non_null(strstr(e.msg, "SPE"));
+	add_pmu(&p, "ibs_op", 11);
+	assert_int_equal(mem_sampler_find(&p, &s, &e), 0);
+	assert_string_equal(s.name, "ibs_op");
+	assert_int_equal(s.type, 11);
+	assert_int_equal(s.precise, 0);
+	cpu = add_pmu(&p, "cpu", 4);
+	add_event(cpu, "mem-loads", "config=0x1cd,config1=0x3");
+	assert_int_equal(mem_sampler_find(&p, &s, &e), 0);
+	assert_string_equal(s.name, "mem-loads");
+	assert_int_equal(s.config[0], 0x1cd);
+	assert_int_equal(s.config[1], 3);
+	assert_false(s.has_leader);
+	add_event(&p.v.v[p.v.n - 1], "mem-loads-aux", "config=0x8203");
+	assert_int_equal(mem_sampler_find(&p, &s, &e), 0);
+	assert_true(s.has_leader);
+	assert_int_equal(s.leader_config[0], 0x8203);
+	pmus_done(&p);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The kernel's clock samples as well; what was accessed it does not say. */
+TEST(a_ring_hands_over_what_came)
+{
+	const struct mem_sampler clock = {.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE,
+					  .config = {PERF_COUNT_SW_CPU_CLOCK, 0, 0}, .period = 200000};
+	struct seen s = {.tid = (uint32_t)syscall(SYS_gettid)};
+	struct mem_rings r = {0};
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	struct err e;
+	unsigned now;
+
+	for (long cpu = 0; cpu < cpus; cpu++)
+		if (mem_rings_add(&r, &clock, (uint32_t)cpu, &e) < 0 && (e.code == -EACCES || e.code == -EPERM)) {
+			mem_rings_done(&r);
+			skip();
+		}
+	/* Far more than fits, so that the ring goes round. */
+	for (unsigned i = 0; i < 20; i++) {
+		uint64_t until = cpu_ns() + 10000000;
+
+		while (cpu_ns() < until)
+			;
+		mem_rings_read(&r, on_sample, &s);
+	}
+	assert_true(s.n[MEM_UNKNOWN] + r.lost >= 100);
+	assert_int_equal(s.n[MEM_LOCAL] + s.n[MEM_REMOTE] + s.n[MEM_OWN], 0);
+	now = s.n[MEM_UNKNOWN];
+	mem_rings_read(&r, on_sample, &s);
+	assert_true(s.n[MEM_UNKNOWN] - now < 100);
+	mem_rings_done(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sample_says_who_answered),
+		cmocka_unit_test(records_are_read_to_the_last_whole_one),
+		cmocka_unit_test(machines_sample_in_their_own_ways),
+		cmocka_unit_test(a_ring_hands_over_what_came),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
