@@ -21,6 +21,7 @@
 #define SPARSE_TIMES 4	  /* a mapping so many times as large as all resident pages is mostly empty */
 #define ENOUGH	     0.9  /* part of the resident pages that need not be looked for elsewhere */
 #define STRATA	     4
+#define PASSES	     8 /* over the addresses, each with every so manyth: one that is cut short has looked everywhere */
 
 /* Part of the address range of a class: `share` of it, `asked` addresses, of which some had pages. */
 struct stratum {
@@ -219,8 +220,9 @@ static int ask_every_page(struct sampling *s, struct stratum *x, uint32_t *node_
 	struct cursor at = {0};
 	int rc = 0;
 
-	for (uint64_t i = 0; !rc && !s->late && i < s->pages; i++)
-		rc = ask(s, &b, &at, x, node_of, i, 0);
+	for (uint64_t pass = 0; pass < PASSES; pass++)
+		for (uint64_t i = pass; !rc && !s->late && i < s->pages; i += PASSES)
+			rc = ask(s, &b, &at, x, node_of, i, 0);
 	return rc ?: flush(s, &b, x, node_of);
 }
 
@@ -232,8 +234,9 @@ static int ask_cells(struct sampling *s, struct stratum *x, uint32_t *node_of)
 	struct cursor at = {0};
 	int rc = 0;
 
-	for (uint64_t i = 0; !rc && !s->late && i < s->cells; i++)
-		rc = ask(s, &b, &at, x, node_of, (uint64_t)(((double)i + random_part(s)) * width), i);
+	for (uint64_t pass = 0; pass < PASSES; pass++)
+		for (uint64_t i = pass; !rc && !s->late && i < s->cells; i += PASSES)
+			rc = ask(s, &b, &at, x, node_of, (uint64_t)(((double)i + random_part(s)) * width), i);
 	return rc ?: flush(s, &b, x, node_of);
 }
 
@@ -263,14 +266,15 @@ static int ask_among(struct sampling *s, const uint64_t *cells, uint64_t n, uint
 	struct cursor at = {0};
 	int rc = 0;
 
-	for (uint64_t i = 0; !rc && !s->late && n && i < count; i++) {
-		/* In order, so that the regions are gone through once. */
-		double where = ((double)i + random_part(s)) / (double)count * (double)n;
-		uint64_t k = (uint64_t)where < n ? (uint64_t)where : n - 1;
+	for (uint64_t pass = 0; pass < PASSES; pass++)
+		for (uint64_t i = pass; !rc && !s->late && n && i < count; i += PASSES) {
+			/* In order, so that the regions are gone through once in each pass. */
+			double where = ((double)i + random_part(s)) / (double)count * (double)n;
+			uint64_t k = (uint64_t)where < n ? (uint64_t)where : n - 1;
 
-		rc = ask(s, &b, &at, x, node_of,
-			 (uint64_t)(((double)cells[k] + (where - (double)k)) * width), cells[k]);
-	}
+			rc = ask(s, &b, &at, x, node_of,
+				 (uint64_t)(((double)cells[k] + (where - (double)k)) * width), cells[k]);
+		}
 	return rc ?: flush(s, &b, x, node_of);
 }
 

@@ -253,6 +253,27 @@ TEST(shared_segments_are_told_apart)
 	assert_true(pages_on(&p.segments[1], 3) > 500);
 }
 
+/* The first half is on node 1, the second one on node 2. */
+static int by_half(uint64_t address)
+{
+	return address < 0x100020000000 ? 1 : 2;
+}
+
+TEST(what_is_cut_short_has_looked_everywhere)
+{
+	node_fn node = by_half;
+	struct placement_options o = {.proc = root, .pages = 4096, .limit_ns = 1, .query = fake_query, .ctx = &node};
+	struct placement p;
+
+	put("maps", "100000000000-100040000000 rw-p 00000000 00:00 0 \n");
+	put("status", "RssAnon:\t 1048576 kB\nRssFile:\t 0 kB\n");
+	asked = 0;
+	assert_int_equal(placement_sample(&o, 7, 1, &p), 0);
+	assert_true(asked < 4096);
+	assert_true(fabs(share(&p, 1, PAGES_ANON) - .5) < p.share_error + .01);
+	assert_false(p.exact);
+}
+
 TEST(with_one_node_nothing_is_asked)
 {
 	struct placement_options o = {.proc = root, .pages = 64, .query = fake_query, .one_node = true, .node = 4};
@@ -378,6 +399,7 @@ int main(void)
 		cmocka_unit_test(a_sparse_address_space_is_looked_at_where_it_has_pages),
 		cmocka_unit_test(classes_are_kept_apart),
 		cmocka_unit_test(shared_segments_are_told_apart),
+		cmocka_unit_test(what_is_cut_short_has_looked_everywhere),
 		cmocka_unit_test(with_one_node_nothing_is_asked),
 		cmocka_unit_test(numa_maps_are_exact_and_know_page_sizes),
 		cmocka_unit_test(this_process_is_read_in_another_one),
