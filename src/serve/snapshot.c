@@ -67,6 +67,15 @@ void snapshot_unref(struct snapshot *s)
 	free(s);
 }
 
+/* It is kept for minutes: without what it was given in advance. */
+static void fit(struct strbuf *b)
+{
+	if (b->s && b->cap > b->n + 1) {
+		b->s = mem_realloc(b->s, b->n + 1);
+		b->cap = b->n + 1;
+	}
+}
+
 const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
 				   void (*make)(void *ctx, struct snapshot *s, struct strbuf *b),
 				   void *ctx, enum encoding want, enum encoding *ret_encoding)
@@ -78,12 +87,15 @@ const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
 	if (!r->made && make) {
 		make(ctx, s, &r->plain);
 		r->made = true;
+		fit(&r->plain);
 		atomic_fetch_add(&s->bytes, r->plain.cap);
 	}
 	if (r->made && !(r->tried & 1u << want)) {
 		r->tried |= 1u << want;
-		if (encoding_pack(want, &r->plain, packed))
+		if (encoding_pack(want, &r->plain, packed)) {
+			fit(packed);
 			atomic_fetch_add(&s->bytes, packed->cap);
+		}
 	}
 	pthread_mutex_unlock(&r->lock);
 	*ret_encoding = packed->n ? want : ENCODING_PLAIN;
@@ -96,6 +108,7 @@ void snapshot_keep_text(struct snapshot *s, enum rendering what, struct strbuf *
 
 	pthread_mutex_lock(&r->lock);
 	strbuf_done(&r->plain);
+	fit(b);
 	r->plain = *b;
 	r->made = true;
 	atomic_fetch_add(&s->bytes, b->cap);
