@@ -116,8 +116,8 @@ static void take_verdicts(struct hosts_work *w, const struct findings *of, const
 {
 	struct findings *f = w->f;
 
-	while (f->verdicts.n < of->verdicts.n)
-		vec_push(&f->verdicts, ((struct rule_verdict){.rule = of->verdicts.v[f->verdicts.n].rule}));
+	for (size_t i = f->verdicts.n; i < of->verdicts.n; i++)
+		vec_push(&f->verdicts, ((struct rule_verdict){.rule = of->verdicts.v[i].rule}));
 	for (size_t i = 0; i < of->verdicts.n; i++) {
 		const struct rule_verdict *from = &of->verdicts.v[i];
 		struct rule_verdict *to = &f->verdicts.v[i];

@@ -2,6 +2,8 @@
  * file that tells nothing. And what becomes of several findings with one root. */
 #include "unit.h"
 
+#include "analysis.h"
+#include "hosts.h"
 #include "rules_world.h"
 
 /* --- faults, before the analyses --- */
@@ -872,9 +874,59 @@ TEST(a_stopped_process_that_nobody_waits_for_is_a_notice)
 	done(&w);
 }
 
+/* Two hosts in one graph, and all analyses of it. */
+static void find_on_both(struct world *a, struct world *b, struct graph *both, struct analysis *k)
+{
+	graph_init(both);
+	hosts_add(both, &a->g, "alpha");
+	hosts_add(both, &b->g, "beta");
+	analysis_init(k, both, NULL, NULL);
+}
+
+static uint32_t count(const struct findings *f, const struct graph *g, const char *rule, const char *host)
+{
+	uint32_t n = 0;
+
+	vec_for(&f->v, fi)
+		n += !strcmp(fi->rule, rule) && fi->subjects.n && !strcmp(g->nodes.v[fi->subjects.v[0]]->ns, host);
+	return n;
+}
+
+/* Six busy threads are too many for the four CPUs of their host, whatever another host has; and a window is a host's own. */
+TEST(each_host_is_measured_by_its_own_cpus_and_window)
+{
+	struct world a, b;
+	struct graph both;
+	struct analysis k;
+	size_t rules = 0;
+
+	begin(&a);
+	begin(&b);
+	many_threads(&b);
+	/* Twice as long, in which the same was done: half as busy. */
+	a.g.meta.window_ns = 2 * WINDOW;
+	find_on_both(&a, &b, &both, &k);
+	assert_int_equal(both.meta.window_ns, 2 * WINDOW);
+	assert_int_equal(count(&k.findings, &both, "too-many-threads", "beta"), 1);
+	assert_int_equal(count(&k.findings, &both, "too-many-threads", "alpha"), 0);
+	while (rule_at(rules))
+		rules++;
+	assert_int_equal(k.findings.verdicts.n, rules);
+	vec_for(&k.findings.verdicts, v)
+		assert_ptr_equal(v->rule, rule_at((size_t)(v - k.findings.verdicts.v)));
+	vec_for(&k.findings.v, fi)
+		vec_for(&fi->values, v)
+			assert_true(v->node == NODE_NONE || v->node < both.nodes.n);
+	analysis_done(&k);
+	graph_done(&both);
+	done(&a);
+	done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(each_host_is_measured_by_its_own_cpus_and_window),
 	    cmocka_unit_test(each_rule_fires_when_its_fault_is_there),
 	    cmocka_unit_test(each_rule_has_a_fault_here),
 	    cmocka_unit_test(a_healthy_host_is_clear_of_all_rules),

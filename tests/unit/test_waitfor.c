@@ -928,9 +928,95 @@ TEST(random_waits_add_up_and_repeat)
 	}
 }
 
+/* An end of a connection between two hosts, @own belongs to @process, which sent so much. */
+static void connects(struct made *m, uint32_t own, uint32_t other, uint32_t of, uint64_t sent)
+{
+	struct edge *d = graph_new_edge(&m->g, &connection_type, own, other);
+
+	SET(connection, d, process, of);
+	SET(connection, d, bytes_sent, sent);
+	graph_add_edge(&m->g, d);
+}
+
+static uint32_t on_host(struct made *m, uint32_t node, const char *host)
+{
+	m->g.nodes.v[node]->ns = graph_str(&m->g, host);
+	return node;
+}
+
+static uint32_t endpoint(struct made *m, const char *host, const char *addr, uint64_t port)
+{
+	struct node *n = graph_new_node(&m->g, &socket_type);
+
+	n->ns = graph_str(&m->g, host);
+	SET(socket, n, socket_type, graph_str(&m->g, "TCP"));
+	SET(socket, n, socket_addr, graph_str(&m->g, addr));
+	SET(socket, n, socket_port, port);
+	return graph_add_node(&m->g, n)->index;
+}
+
+/* alpha waits for the network, that is for a thread of beta, which computes, and not for the other one, which sleeps. */
+static void a_wait_for_the_network_goes_on_at_the_other_host(void **state)
+{
+	uint32_t p, q, a, busy, idle, here, there, net;
+	const struct wait_part *part;
+	struct made m;
+
+	make(&m, 1000);
+	p = on_host(&m, process(&m, 10, 1, "trainer"), "alpha");
+	q = on_host(&m, process(&m, 20, 1, "server"), "beta");
+	a = on_host(&m, thread(&m, p, 11, "worker"), "alpha");
+	busy = on_host(&m, thread(&m, q, 21, "compute"), "beta");
+	idle = on_host(&m, thread(&m, q, 22, "spare"), "beta");
+	here = endpoint(&m, "alpha", "10.0.0.1", 5000);
+	there = endpoint(&m, "beta", "10.0.0.2", 6000);
+	net = on_host(&m, object(&m, "network", NULL), "alpha");
+	connects(&m, here, there, p, 10);
+	connects(&m, there, here, q, 4000);
+	put_edges(&m, a, 600 * MS, net, "socket", here);
+	ran(&m, a, 400000, 0);
+	ran(&m, busy, 990000, 10000);
+	ran(&m, idle, 0, 0);
+	waitfor_init(&m.w, &m.g, NULL);
+	m.analysed = true;
+	assert_int_equal(m.w.chains.n, 1);
+	part = &m.w.chains.v[0].parts.v[0];
+	assert_int_equal(part->thread, busy);
+	assert_int_equal(part->state, STATE_RUN);
+	assert_false(part->idle);
+	assert_int_equal(part->ns, 594 * MS);
+	assert_int_equal(m.w.chains.v[0].waited_ns, 600 * MS);
+	unmake(&m);
+}
+
+/* With the other end elsewhere it stays a wait for the network, which makes nobody late. */
+static void a_wait_for_the_network_ends_where_nobody_is_known(void **state)
+{
+	uint32_t p, a, here, there, net;
+	struct made m;
+
+	make(&m, 1000);
+	p = on_host(&m, process(&m, 10, 1, "trainer"), "alpha");
+	a = on_host(&m, thread(&m, p, 11, "worker"), "alpha");
+	here = endpoint(&m, "alpha", "10.0.0.1", 5000);
+	there = endpoint(&m, "alpha", "10.0.0.2", 6000);
+	net = on_host(&m, object(&m, "network", NULL), "alpha");
+	connects(&m, here, there, p, 10);
+	put_edges(&m, a, 600 * MS, net, "socket", here);
+	ran(&m, a, 400000, 0);
+	waitfor_init(&m.w, &m.g, NULL);
+	m.analysed = true;
+	assert_int_equal(m.w.chains.n, 1);
+	assert_int_equal(m.w.chains.v[0].parts.v[0].state, STATE_NETWORK);
+	assert_int_equal(m.w.chains.v[0].late_ns, 0);
+	unmake(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wait_for_the_network_goes_on_at_the_other_host),
+		cmocka_unit_test(a_wait_for_the_network_ends_where_nobody_is_known),
 		cmocka_unit_test(nothing_is_nothing),
 		cmocka_unit_test(a_wait_is_for_what_the_last_of_the_chain_does),
 		cmocka_unit_test(who_sleeps_makes_nobody_late_but_with_a_lock),

@@ -377,6 +377,7 @@ static void mix_blocked(struct cascade *c, uint32_t thread, unsigned depth, uint
 		uint64_t part = (uint64_t)((double)ns * ((double)wf_edge_ns(d) / (double)all));
 
 		s.object = longest_object(c, thread, s.cause).object;
+		s.charged = wf_beyond(x, &s);
 		part = part < rest ? part : rest;
 		rest -= part;
 		x->steps++;
@@ -425,6 +426,7 @@ static void mix_account(struct cascade *c, uint32_t account)
 		  : n->type == &wait_object_type && HAS(wait_object, n, kind)
 		      ? (uint8_t)wait_ender_find(GET(wait_object, n, kind))
 		      : ENDER_UNKNOWN;
+	s.charged = wf_beyond(x, &s);
 	state = wf_wait_state(x, &s);
 	c->now = account;
 	c->path[0] = a->waiter;

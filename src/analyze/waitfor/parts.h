@@ -38,6 +38,7 @@ struct wf {
 	VEC(struct wf_span) spans;     /**< by thread, then time */
 	uint8_t *lock;		       /**< [g->nodes.n] the object is a lock */
 	struct cascade *c;	       /**< where waits lead to; from wf_add_chains() on */
+	uint32_t *beyond; /**< [g->nodes.n] of a socket, the thread of another host that sends to it; NULL: one host */
 	uint64_t *burst_ns;	       /**< [threads.n] waits that ended together with others; from wf_add_rounds() on */
 	uint32_t steps;
 };
@@ -51,6 +52,10 @@ const char *wf_str(const struct node *n, unsigned field);
 /** Threads, roles, spans by thread, locks. */
 void wf_add_threads(struct wf *x);
 void wf_add_spans(struct wf *x);
+/** Other ends of sockets, in a graph of several hosts. */
+void wf_add_beyond(struct wf *x);
+/** Whom a wait is charged to: for one that the network ended, who sends from another host. NODE_NONE: nobody known */
+uint32_t wf_beyond(const struct wf *x, const struct wf_span *s);
 /** Chains and roots. */
 void wf_add_chains(struct wf *x);
 /** Links and knots. */

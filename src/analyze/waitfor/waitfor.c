@@ -74,6 +74,7 @@ void wf_done(struct wf *x)
 	free(x->no);
 	free(x->lock);
 	free(x->burst_ns);
+	free(x->beyond);
 }
 
 void waitfor_init(struct waitfor *w, struct graph *g, const struct timeline *t)
@@ -83,6 +84,7 @@ void waitfor_init(struct waitfor *w, struct graph *g, const struct timeline *t)
 
 	wf_init(&x, w, g, t);
 	x.c = &c;
+	wf_add_beyond(&x);
 	wf_add_chains(&x);
 	wf_add_knots(&x);
 	wf_add_serial(&x);
