@@ -5,65 +5,76 @@
 #include <string.h>
 
 #include "analysis.h"
+#include "hash.h"
+#include "idmap.h"
 #include "rule_parts.h"
 
 /* The hosts of a graph, each by its namespace. */
 struct host_part {
-	const char *ns;
-	uint32_t node;
+	const char *ns; /* of the whole graph */
+	uint64_t window_ns;  /* 0: not told */
+	size_t first_status; /* of its own, which stand together */
 };
 
 struct hosts_work {
 	struct findings *f;
 	const struct study *s;
 	VEC(struct host_part) hosts;
+	struct idmap by_ns;
 };
+
+/* Texts of one graph are equal when their addresses are. @return number of the host, IDMAP_NONE */
+static uint32_t number_of(const struct idmap *by_ns, const char *ns)
+{
+	return idmap_get(by_ns, (uint64_t)(uintptr_t)ns, 0);
+}
 
 static void find_hosts(struct hosts_work *w)
 {
 	vec_for(&w->s->g->nodes, n) {
-		bool known = false;
-
-		if ((*n)->type != &host_type)
+		if ((*n)->type != &host_type || number_of(&w->by_ns, (*n)->ns) != IDMAP_NONE)
 			continue;
-		vec_for(&w->hosts, h)
-			known |= h->ns == (*n)->ns;
-		if (!known)
-			vec_push(&w->hosts, ((struct host_part){(*n)->ns, (*n)->index}));
+		idmap_put(&w->by_ns, (uint64_t)(uintptr_t)(*n)->ns, 0, (uint32_t)w->hosts.n);
+		vec_push(&w->hosts, ((struct host_part){(*n)->ns, HAS(host, *n, window_ns) ? GET(host, *n, window_ns) : 0,
+							SIZE_MAX}));
 	}
 }
 
-/* What belongs to one host. Its relations to others belong to all. */
-static void extract(const struct graph *g, const struct host_part *h, struct graph *ret, uint32_t *back)
+/* Where the states of each host's sources begin. */
+static void find_status(struct hosts_work *w)
 {
-	bool *nodes = mem_alloc(g->nodes.n + 1), *edges = mem_alloc(g->edges.n + 1);
-	uint32_t *to = mem_alloc((g->nodes.n + 1) * sizeof(*to)), *unused = mem_alloc((g->edges.n + 1) * sizeof(*unused));
-	const struct node *host = g->nodes.v[h->node];
+	const struct graph *g = w->s->g;
+	struct idmap by_name = {0};
+
+	vec_for(&w->hosts, h)
+		idmap_put(&by_name, hash_bytes(h->ns, strlen(h->ns), 1), 0, (uint32_t)(h - w->hosts.v));
+	for (size_t i = 0; i < g->status.n; i++) {
+		const char *source = g->status.v[i].source, *end = strstr(source, ": ");
+		uint32_t at = end ? idmap_get(&by_name, hash_bytes(source, (size_t)(end - source), 1), 0) : IDMAP_NONE;
+
+		if (at != IDMAP_NONE && w->hosts.v[at].first_status == SIZE_MAX)
+			w->hosts.v[at].first_status = i;
+	}
+	vec_for(&w->hosts, h)
+		if (h->first_status == SIZE_MAX)
+			h->first_status = g->status.n;
+	idmap_done(&by_name);
+}
+
+/* What the observation of this host was, out of that of all: "HOST: probe sched". */
+static void tell_about(const struct graph *g, const struct host_part *h, struct graph *ret)
+{
 	size_t prefix = strlen(h->ns);
 
-	for (size_t i = 0; i < g->nodes.n; i++)
-		nodes[i] = g->nodes.v[i]->ns == h->ns;
-	for (size_t i = 0; i < g->edges.n; i++)
-		edges[i] = nodes[g->edges.v[i]->source] && nodes[g->edges.v[i]->target];
-	graph_merge_some(ret, g, nodes, edges, to, unused);
-	for (uint32_t i = 0; i < g->nodes.n; i++)
-		if (to[i] != NODE_NONE)
-			back[to[i]] = i;
-	ret->meta = (struct snapshot_meta){.start_ns = g->meta.start_ns, .window_ns = g->meta.window_ns,
+	ret->meta = (struct snapshot_meta){.start_ns = g->meta.start_ns, .window_ns = h->window_ns ?: g->meta.window_ns,
 					   .complete = g->meta.complete, .intervals = g->meta.intervals};
 	ret->meta.tool = g->meta.tool ? graph_str(ret, g->meta.tool) : NULL;
-	if (HAS(host, host, window_ns))
-		ret->meta.window_ns = GET(host, host, window_ns);
-	/* "HOST: probe sched" */
-	vec_for(&g->status, s)
-		if (!strncmp(s->source, h->ns, prefix) && !strncmp(s->source + prefix, ": ", 2))
-			graph_add_status(ret, graph_str(ret, s->source + prefix + 2), graph_str(ret, s->state),
-					 s->rung ? graph_str(ret, s->rung) : NULL,
-					 s->reason ? graph_str(ret, s->reason) : NULL);
-	free(nodes);
-	free(edges);
-	free(to);
-	free(unused);
+	for (const struct status *s = g->status.v + h->first_status; s && s < g->status.v + g->status.n; s++) {
+		if (strncmp(s->source, h->ns, prefix) || strncmp(s->source + prefix, ": ", 2))
+			break;
+		graph_add_status(ret, graph_str(ret, s->source + prefix + 2), graph_str(ret, s->state),
+				 s->rung ? graph_str(ret, s->rung) : NULL, s->reason ? graph_str(ret, s->reason) : NULL);
+	}
 }
 
 static const char *keep(struct findings *f, const char *text)
@@ -140,37 +151,83 @@ static void take_verdicts(struct hosts_work *w, const struct findings *of, const
 	}
 }
 
-static void look_at(struct hosts_work *w, const struct host_part *h)
+static void look_at(struct hosts_work *w, struct graph *g, const struct host_part *h, const uint32_t *back)
 {
-	const struct graph *g = w->s->g;
-	uint32_t *back = mem_alloc((g->nodes.n + 1) * sizeof(*back));
 	struct analysis *k = mem_alloc(sizeof(*k));
-	struct graph part;
 
-	graph_init(&part);
-	extract(g, h, &part, back);
+	tell_about(w->s->g, h, g);
 	/* Analyses complete what they look at; they add relations, no entities. */
-	analysis_init(k, &part, NULL, w->s->l);
+	analysis_init(k, g, NULL, w->s->l);
 	vec_for(&k->findings.v, fi)
 		if (!rule_find(fi->rule)->across)
 			take_finding(w, fi, back);
 	take_verdicts(w, &k->findings, h->ns);
 	analysis_done(k);
-	graph_done(&part);
 	free(k);
-	free(back);
+}
+
+/* Some of the hosts, out of a graph that may have more. */
+struct share {
+	struct graph g;
+	uint32_t *back; /* [g.nodes.n] number in the whole graph */
+};
+
+/* What belongs to hosts from @first on, before @end. Relations to others belong to all of them together. */
+static void take_share(const struct hosts_work *w, const struct graph *g, const uint32_t *back, uint32_t first, uint32_t end,
+		       struct share *ret)
+{
+	const struct graph *whole = w->s->g;
+	bool *nodes = mem_alloc(g->nodes.n + 1), *edges = mem_alloc(g->edges.n + 1);
+	uint32_t *to = mem_alloc((g->nodes.n + 1) * sizeof(*to)), *unused = mem_alloc((g->edges.n + 1) * sizeof(*unused));
+
+	for (size_t i = 0; i < g->nodes.n; i++) {
+		uint32_t host = number_of(&w->by_ns, whole->nodes.v[back ? back[i] : i]->ns);
+
+		nodes[i] = host != IDMAP_NONE && host >= first && host < end;
+	}
+	for (size_t i = 0; i < g->edges.n; i++)
+		edges[i] = nodes[g->edges.v[i]->source] && nodes[g->edges.v[i]->target];
+	graph_init(&ret->g);
+	graph_merge_some(&ret->g, g, nodes, edges, to, unused);
+	ret->back = mem_alloc((ret->g.nodes.n + 1) * sizeof(*ret->back));
+	for (uint32_t i = 0; i < g->nodes.n; i++)
+		if (to[i] != NODE_NONE)
+			ret->back[to[i]] = back ? back[i] : i;
+	free(nodes);
+	free(edges);
+	free(to);
+	free(unused);
+}
+
+/* Half by half, so that a graph of many hosts is not gone through once for each: O((V + E) log hosts). */
+static void look_at_hosts(struct hosts_work *w, const struct graph *g, const uint32_t *back, uint32_t first, uint32_t end)
+{
+	struct share part;
+
+	take_share(w, g, back, first, end, &part);
+	if (end - first == 1) {
+		look_at(w, &part.g, &w->hosts.v[first], part.back);
+	} else {
+		look_at_hosts(w, &part.g, part.back, first, first + (end - first) / 2);
+		look_at_hosts(w, &part.g, part.back, first + (end - first) / 2, end);
+	}
+	graph_done(&part.g);
+	free(part.back);
 }
 
 bool findings_of_hosts(struct findings *f, const struct study *s)
 {
 	struct hosts_work w = {.f = f, .s = s};
-	bool several;
+	uint32_t n;
 
 	find_hosts(&w);
-	several = w.hosts.n > 1;
-	if (several)
-		vec_for(&w.hosts, h)
-			look_at(&w, h);
+	n = (uint32_t)w.hosts.n;
+	if (n > 1) {
+		find_status(&w);
+		look_at_hosts(&w, s->g, NULL, 0, n / 2);
+		look_at_hosts(&w, s->g, NULL, n / 2, n);
+	}
 	vec_done(&w.hosts);
-	return several;
+	idmap_done(&w.by_ns);
+	return n > 1;
 }

@@ -38,7 +38,7 @@ enum {
 	OPT_TOKEN = 256, OPT_CERT, OPT_KEY, OPT_INSECURE, OPT_ALLOW_HOST, OPT_WINDOW, OPT_KEEP, OPT_KEEP_BYTES,
 	OPT_RATE, OPT_CLIENTS, OPT_THREADS, OPT_TIMEOUT, OPT_STATE, OPT_LOCK, OPT_NO_LOCK, OPT_PORT_FILE,
 	OPT_NO_EBPF, OPT_REFUSE, OPT_NO_REDACT, OPT_HOST, OPT_PORT, OPT_OUTPUT, OPT_TARGET, OPT_SUBSCRIBE, OPT_OTLP, OPT_CA, OPT_LIMITS, OPT_PRESET, OPT_CONFIG,
-	OPT_NATS_TOKEN, OPT_KEEP_PRIVILEGES, OPT_BROKER_USER, OPT_BROKER_SETTING, OPT_PUBLISH, OPT_PUBLISH_INTERVAL, OPT_HOST_ID,
+	OPT_NATS_TOKEN, OPT_KEEP_PRIVILEGES, OPT_BROKER_USER, OPT_BROKER_SETTING, OPT_PUBLISH, OPT_PUBLISH_INTERVAL, OPT_PUBLISH_ENTITIES, OPT_HOST_ID,
 	OPT_NETNS, OPT_FROM, OPT_STORE, OPT_GROUP, OPT_STALE, OPT_FORGET, OPT_CLOCK, OPT_ACK_WAIT, OPT_REPLICAS, OPT_LOG_TIME, OPT_LOG_BYTES
 };
 
@@ -85,6 +85,7 @@ static const struct option options[] = {BOTH,
 					{"port", required_argument, NULL, OPT_PORT},
 					{"publish", required_argument, NULL, OPT_PUBLISH},
 					{"publish-interval", required_argument, NULL, OPT_PUBLISH_INTERVAL},
+					{"publish-entities", required_argument, NULL, OPT_PUBLISH_ENTITIES},
 					{"host-id", required_argument, NULL, OPT_HOST_ID},
 					{"netns", required_argument, NULL, OPT_NETNS},
 					{0}};
@@ -285,6 +286,11 @@ static int parse_option(struct serve_args *a, int opt)
 		return 0;
 	case OPT_PUBLISH_INTERVAL:
 		return set_time(a, optarg, 100000000, &a->publish_ns);
+	case OPT_PUBLISH_ENTITIES:
+		if (parse_number(optarg, &v) || v > UINT32_MAX)
+			return usage_error(a->verb, "'%s' is no number of entities", optarg);
+		o->publish_entities = v;
+		return 0;
 	case OPT_HOST_ID:
 		if (!is_host_name(optarg))
 			return usage_error(a->verb, "'%s' is no name of a host: letters, digits, . _ - : only", optarg);
@@ -468,7 +474,7 @@ static int run_either(const struct verb *verb, int argc, char **argv)
 						    .keep_ns = 3600000000000, .keep_bytes = 4ull << 30}},
 			       .o = {.port = 18090, .interval_ns = 5000000000, .window_ns = 30000000000,
 				     .keep_ns = 900000000000, .keep_bytes = 256u << 20, .rate_hz = 5000,
-				     .clients = 512, .threads = 4, .timeout_s = 10, .ready = say_ready},
+				     .publish_entities = 500, .clients = 512, .threads = 4, .timeout_s = 10, .ready = say_ready},
 			       .host = "127.0.0.1"};
 	struct err e;
 	int opt, rc = 0;
@@ -585,6 +591,7 @@ const struct verb verb_serve = {
 		"      --nats-token-file FILE, --broker-user-file FILE  token, or a line USER:PASSWORD, for brokers\n"
 		"      --publish ADDRESS   tell a fleet: nats://HOST:4222,HOST2:4222/STREAM, kafka://HOST:9092/TOPIC\n"
 		"      --publish-interval TIME  how often (default 10s)\n"
+		"      --publish-entities N  what matters most of the host (default 500; 0: all)\n"
 		"      --broker-setting NAME=VALUE  a property of librdkafka\n"
 		"      --host-id NAME, --netns PID  as for record\n"
 		"      --lock FILE         of the one server of this host (default in /run); --no-lock: none\n"

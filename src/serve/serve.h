@@ -37,6 +37,7 @@ struct serve_options {
 	const char *broker_user_file; /**< a line USER:PASSWORD for brokers; NULL: none */
 	const char *const *broker_settings; /**< [nbroker_settings] NAME=VALUE, Kafka's properties */
 	size_t nbroker_settings;
+	size_t publish_entities; /**< most that a published snapshot has; 0: all */
 	const struct fleet_options *fleet; /**< serve what a fleet publishes, and observe nothing; NULL: this host */
 	const struct limits *limits; /**< thresholds of analyses */
 	const char *lock_file;	/**< NULL: none is taken */

@@ -76,6 +76,8 @@ static void merge_pieces(struct cascade *c)
 				c->pieces.v[kept++] = first[i];
 	}
 	c->pieces.n = kept;
+	/* Where that makes little of it, the next time has to be far off. */
+	c->merge_at = kept * 2 > PIECES_MOST ? kept * 2 : PIECES_MOST;
 	free(sorted);
 	free(start);
 }
@@ -92,7 +94,7 @@ static void emit(struct cascade *c, uint32_t root, unsigned depth, enum wait_sta
 		c->ways.v[way].object = object;
 		c->ways.v[way].object_ns = ns;
 	}
-	if (c->pieces.n >= PIECES_MOST)
+	if (c->pieces.n >= (c->merge_at ?: PIECES_MOST))
 		merge_pieces(c);
 	vec_push(&c->pieces, ((struct wf_piece){c->now, way, ns}));
 }

@@ -57,6 +57,7 @@ struct cascade {
 	VEC(struct wf_way) ways;
 	VEC(struct wf_account) accounts;
 	VEC(struct wf_piece) pieces; /**< in the end by account, then way, each pair once */
+	size_t merge_at; /**< pieces at which those of one account and way are summed up; 0: the default */
 	struct idmap way_of, account_of;
 	struct idmap longest_of; /**< by thread number and cause */
 	VEC(struct wf_longest) longest;

@@ -10,7 +10,7 @@
 #include "mem.h"
 
 #define TEXT 512
-#define TOPIC_WAIT_MS 10000
+#define SESSION_LEAST_NS (6 * NS_PER_SEC) /* group.min.session.timeout.ms of brokers */
 
 struct broker_rk {
 	struct broker base;
@@ -61,7 +61,7 @@ static int set_pair(rd_kafka_conf_t *c, const char *pair, struct err *e)
 
 static int configure(struct broker_rk *b, rd_kafka_conf_t *c, const struct broker_options *o, struct err *e)
 {
-	char *servers = mem_strdup("");
+	char *servers = mem_strdup(""), wait_ms[24];
 	int rc = 0;
 
 	vec_for(&b->a.servers, s) {
@@ -85,6 +85,10 @@ static int configure(struct broker_rk *b, rd_kafka_conf_t *c, const struct broke
 	if (o->group) {
 		rc = rc ?: set(c, "group.id", o->group, e);
 		rc = rc ?: set(c, "enable.auto.commit", "false", e);
+		/* After so long without a sign of life the others get what a member had. */
+		snprintf(wait_ms, sizeof(wait_ms), "%llu",
+			 (unsigned long long)((o->ack_wait_ns < SESSION_LEAST_NS ? SESSION_LEAST_NS : o->ack_wait_ns) / NS_PER_MS));
+		rc = rc ?: set(c, "session.timeout.ms", wait_ms, e);
 		rc = rc ?: set(c, "auto.offset.reset", "earliest", e);
 		rc = rc ?: set(c, "allow.auto.create.topics", "true", e);
 	} else {

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "fleet/broker.h"
 #include "fleet/fleet_message.h"
+#include "fleet/fleet_trim.h"
 #include "fleet/publisher.h"
 #include "hosts.h"
 #include "mem.h"
@@ -87,14 +88,18 @@ static void render(const struct sink_settings *o, struct server *s, struct snaps
 				  .interval_ns = o->interval_ns, .part = 1, .parts = 1};
 	struct strbuf packed = {0};
 	enum encoding plain;
+	struct graph part;
 
 	copy_text(m.run, sizeof(m.run), o->publisher->run);
 	if (analysed)
 		findings = snapshot_text(analysed, RENDER_FINDINGS, NULL, NULL, ENCODING_PLAIN, &plain);
+	graph_init(&part);
 	pthread_mutex_lock(&snap->lock);
 	name_host(&m, &snap->g);
-	fleet_pack(&snap->g, findings && findings->n ? findings->s : NULL, &packed);
+	fleet_trim(&snap->g, s->o->publish_entities ?: SIZE_MAX, &part);
 	pthread_mutex_unlock(&snap->lock);
+	fleet_pack(&part, findings && findings->n ? findings->s : NULL, &packed);
+	graph_done(&part);
 	m.payload = packed.s;
 	m.n = packed.n;
 	fleet_message_write(&m, b);

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Brokers of a fleet: Kafka by librdkafka's own test cluster, and what both backends have in common. WITTY names the program,
+KAFKA_MOCK the cluster; empty when the program was built without Kafka."""
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import tempfile
+import time
+
+from server import Server, WITTY, run
+
+MOCK = os.environ.get("KAFKA_MOCK", "")
+
+
+class Fleet:
+    """A process of a fleet, on a free port."""
+
+    def __init__(self, folder, address, *options):
+        self.args = [WITTY, "fleet", "--from", address, "--store", folder + "/fleet.db", "-l", "127.0.0.1:0", "-i", "300ms",
+                     "--port-file", folder + "/addr", "--keep-privileges", *options]
+        self.folder = folder
+
+    def __enter__(self):
+        if os.path.exists(self.folder + "/addr"):
+            os.unlink(self.folder + "/addr")
+        self.log = open(self.folder + "/log", "w+")
+        self.p = subprocess.Popen(self.args, stdout=self.log, stderr=self.log)
+        self.until(lambda: os.path.exists(self.folder + "/addr") and open(self.folder + "/addr").read().endswith("\n"), "it starts")
+        self.port = int(open(self.folder + "/addr").read().rsplit(":", 1)[1])
+        return self
+
+    def __exit__(self, *what):
+        self.p.terminate()
+        status = self.p.wait(60)
+        self.log.seek(0)
+        assert status == 0, f"{status}: {self.log.read()}"
+        self.log.close()
+
+    def until(self, holds, what, seconds=90):
+        end = time.monotonic() + seconds
+        while not (got := holds()):
+            assert self.p.poll() is None, f"the fleet ended: {open(self.folder + '/log').read()}"
+            assert time.monotonic() < end, f"not within {seconds} s: {what}; {self.fleet() if hasattr(self, 'port') else ''}"
+            time.sleep(0.05)
+        return got
+
+    def ask(self, path):
+        import http.client
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        c.request("GET", path)
+        raw = c.getresponse()
+        body = raw.read()
+        c.close()
+        return raw.status, body
+
+    def fleet(self):
+        status, body = self.ask("/api/v1/fleet")
+        assert status == 200, body
+        return json.loads(body)
+
+    def seq(self, host="host-1"):
+        return next((h["seq"] for h in self.fleet()["hosts"] if h["host"] == host), 0)
+
+
+def ranges(folder):
+    with sqlite3.connect(folder + "/fleet.db") as db:
+        return db.execute("SELECT first, last FROM taken JOIN run ON run.id = taken.run ORDER BY run.id, first").fetchall()
+
+
+def agent(address):
+    return Server("--publish", address, "--publish-interval", "300ms", "--host-id", "host-1")
+
+
+def kafka():
+    """An agent publishes, a fleet fetches; another process of the group goes on where the first one ended."""
+    if not MOCK:
+        print("SKIP kafka: built without librdkafka")
+        return
+    mock = subprocess.Popen([MOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        address = f"kafka://{mock.stdout.readline().strip()}/job"
+        with tempfile.TemporaryDirectory() as folder:
+            with agent(address) as s:
+                # librdkafka's cluster waits for members that have left until their time is up.
+                with Fleet(folder, address, "--ack-wait", "6s") as f:
+                    f.until(lambda: f.seq() >= 4, "messages come")
+                    f.until(lambda: json.loads(f.ask("/api/v1/summary")[1]).get("entities", {}).get("host") == 1, "its graph")
+                with Fleet(folder, address) as f:
+                    told = s.get("/subscribers").content["subscribers"][-1]
+                    assert told["failed"] == 0 and told["delivered"] >= 4, told
+                    f.until(lambda: f.seq() >= told["delivered"] + 2, "the second one goes on")
+                    assert f.fleet()["hosts"][0]["missing"] == 0
+            got = ranges(folder)
+            assert len(got) == 1 and got[0][0] == 1, got
+    finally:
+        mock.stdin.close()
+        mock.wait(30)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def nats_away():
+    """The broker is away, and so is the fleet: what is spooled meanwhile arrives, in parts where the broker takes no more, each
+    message once; wrong passwords are told; what is no message is counted."""
+    port = free_port()
+    address = f"nats://127.0.0.1:{port}/job"
+    with tempfile.TemporaryDirectory() as folder:
+        with open(folder + "/nats.conf", "w") as f:
+            f.write(f'listen: "127.0.0.1:{port}"\njetstream {{ store_dir: "{folder}/js" }}\nmax_payload: 8192\n'
+                    'authorization { user: fleet, password: "right" }\n')
+        for name, word in (("right", "fleet:right"), ("wrong", "fleet:wrong")):
+            with open(f"{folder}/{name}", "w") as f:
+                f.write(word + "\n")
+        os.mkdir(folder + "/state")
+        s = Server("--publish", address, "--publish-interval", "300ms", "--host-id", "host-1", "--broker-user-file", folder + "/right",
+                   "--state-dir", folder + "/state")
+        with s, Fleet(folder, address, "--broker-user-file", folder + "/wrong") as wrong:
+            s.until(lambda: s.get("/subscribers").content["subscribers"][-1]["waiting_bytes"], "it is spooled")
+            assert wrong.fleet()["connected"] is False
+            broker = subprocess.Popen(["nats-server", "-c", folder + "/nats.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                wrong.until(lambda: "uthorization" in (wrong.fleet()["failure"] or ""), "the password is wrong")
+                os.mkdir(folder + "/2")
+                with Fleet(folder + "/2", address, "--broker-user-file", folder + "/right") as f:
+                    f.until(lambda: f.seq() >= 6 and not s.get("/subscribers").content["subscribers"][-1]["waiting_bytes"],
+                            "what was spooled arrives")
+                    told = s.get("/subscribers").content["subscribers"][-1]
+                    assert told["dropped"] == 0, told
+                    counts = f.fleet()
+                    # Each is larger than the broker takes at once.
+                    assert counts["fetched"] > counts["hosts"][0]["taken"], counts
+                    assert counts["hosts"][0]["missing"] == 0, counts
+                    with socket.create_connection(("127.0.0.1", port)) as c:
+                        c.sendall(b'CONNECT {"verbose":false,"user":"fleet","pass":"right"}\r\nPUB job.x 5\r\nhello\r\nPING\r\n')
+                        c.recv(65536)
+                        f.until(lambda: f.fleet()["refused"] == 1, "what is no message is counted")
+                    status, body = f.ask("/metrics")
+                    assert status == 200 and b"witty_fleet_messages_refused_total 1.0" in body
+                    assert ranges(folder + "/2")[0][0] == 1
+            finally:
+                broker.terminate()
+                broker.wait(30)
+
+
+def wrong_words():
+    """Wrong command lines and addresses are one clear line each."""
+    for words, why in ((["fleet"], "--from"), (["fleet", "--from", "http://a"], "broker"), (["fleet", "--from", "nats://a"], "--store"),
+                       (["fleet", "--from", "nats://a", "--store", "/nowhere/x.db"], "store"), (["serve", "--publish", "a"], "broker"),
+                       (["fleet", "--from", "nats://a", "--store", "x", "-p", "1"], "-p"),
+                       (["serve", "--host-id", "a b"], "name of a host")):
+        p = subprocess.run([WITTY, *words], capture_output=True, text=True, timeout=60, check=False)
+        first = p.stderr.splitlines()[0] if p.stderr else ""
+        assert p.returncode in (1, 2) and first.startswith("error: ") and why in first, (words, p)
+    with Server() as s:
+        answer = s.ask("POST", "/subscriber", {"subscriber_type": "FleetPublisher", "url": "nats://127.0.0.1/x"})
+        assert answer.status == 403, answer.body
+        assert s.get("/api/v1/fleet").status == 404
+
+
+run([kafka, nats_away, wrong_words])
