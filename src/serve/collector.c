@@ -59,7 +59,8 @@ int collector_open(struct collector **ret, struct board *board, const struct col
 /* Or do what is due sooner, without the lock. */
 static void wait_until_due(struct collector *c, uint64_t due_ns)
 {
-	uint64_t next = live_due_ns(c->live);
+	/* Of a fleet, whose graphs others observe, nothing is due in between. */
+	uint64_t next = c->live ? live_due_ns(c->live) : UINT64_MAX;
 	struct timespec at;
 
 	if (next <= clock_mono_ns()) {
