@@ -189,7 +189,7 @@ const struct verb verb_record = {
 		"      --sample-memory   sample which accesses to memory another node answers (PEBS, IBS; some cost)\n"
 		"      --max-overhead PERCENT\n"
 		"                        when hooks take more of a CPU than that for more than a second, watch system\n"
-		"                        calls in turns and estimate the rest (default 5; off: never)\n"
+		"                        calls in turns and estimate the rest (default 10; off: never)\n"
 		"      --numa-exact      look at every page of memory, by numa_maps, whatever it costs\n"
 		"A command still running after TIME is ended (SIGTERM). SIGINT ends the recording and keeps it.\n",
 	.run = run,

@@ -11,7 +11,7 @@
  * watching everything would be cheap again, and stays so, it is.
  */
 
-#define GOVERNOR_DEFAULT_PCT 5
+#define GOVERNOR_DEFAULT_PCT 10
 
 /** Between two questions, and between the begins of two looks on average. */
 #define GOVERNOR_CHECK_NS 200000000ull
