@@ -169,7 +169,7 @@ def filters():
     assert S.get("/api/v1/entities?type=nothing").status == 400
     assert S.get("/api/v1/paths?from=process:1").status == 400
     numa = S.get("/api/v1/numa").json()
-    assert numa["nodes"] and set(numa) == {"nodes", "processes", "threads"}
+    assert numa["nodes"] and set(numa) == {"nodes", "memory", "processes", "threads"}, list(numa)
 
 
 def cursors():
