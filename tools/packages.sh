@@ -11,7 +11,7 @@ readonly TEST=(libclang-rt-14-dev libcmocka-dev libjansson-dev liburing-dev pyth
     iproute2 nftables redis-server redis-tools nginx-light wrk iperf3 postgresql sqlite3 shellcheck
     qemu-system-x86 busybox-static cpio kmod xz-utils zstd lz4 numactl stress-ng rt-tests linux-perf
     openmpi-bin libopenmpi-dev mpich libmpich-dev python3-torch
-    gunicorn make fio rdmacm-utils perftest ibverbs-utils
+    gunicorn make fio e2fsprogs runc rdmacm-utils perftest ibverbs-utils
     chromium prometheus python3-jsonschema openssl curl nats-server librdkafka-dev
     graphviz libxml2-utils python3-networkx tmux)
 # Folders with a lock file of npm, whose packages tests need.

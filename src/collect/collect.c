@@ -19,6 +19,7 @@
 #include "collect_nic.h"
 #include "collect_rdma.h"
 #include "connections.h"
+#include "device_calls.h"
 #include "flows.h"
 #include "ipc_probe.h"
 #include "perf_pmu.h"
@@ -154,6 +155,7 @@ int collect_open(struct collect *c, const struct collect_options *o, struct err 
 	memset(c, 0, sizeof(*c));
 	c->o = *o;
 	c->devices = devices_new();
+	c->device_calls = device_calls_new();
 	c->containers = containers_new();
 	c->nics = nics_new();
 	c->rdma = rdma_new();
@@ -241,8 +243,22 @@ static const struct part {
 	{"collector proc", sample_procs},   {"collector io_uring", sample_rings},
 	{"collector sched", sample_threads}, {"collector sock", collect_sockets},
 	{"collector ipc", sample_ipc},	     {"collector wait", sample_waits},
-	{"collector block", sample_blocks},
 };
+/* Last of all: its requests per second are those of the interval, which ends when all is read. */
+static const struct part blocks_part = {"collector block", sample_blocks};
+
+static void sample_part(struct collect *c, const struct part *p, struct graph *g, bool last)
+{
+	struct err e;
+	int rc;
+
+	err_clear(&e);
+	rc = p->sample(c, g, last, &e);
+	if (rc && !e.code)
+		err_set(&e, rc, "read");
+	if (rc)
+		read_failed(c, p->source, &e);
+}
 
 void collect_due(struct collect *c)
 {
@@ -265,21 +281,11 @@ static void pause_look(struct collect *c)
 
 void collect_sample(struct collect *c, struct graph *g, bool last)
 {
-	struct err e;
-
 	collect_due(c);
 	pause_look(c);
 	collect_host(c, g);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		int rc;
-
-		err_clear(&e);
-		rc = parts[i].sample(c, g, last, &e);
-		if (rc && !e.code)
-			err_set(&e, rc, "read");
-		if (rc)
-			read_failed(c, parts[i].source, &e);
-	}
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		sample_part(c, &parts[i], g, last);
 	collect_shm(c, g, last);
 	collect_numa(c, g, last);
 	collect_counters(c->counters, g, !c->ticks);
@@ -288,7 +294,9 @@ void collect_sample(struct collect *c, struct graph *g, bool last)
 	collect_nics(c, g);
 	collect_rdma(c, g, last);
 	collect_devices(c, g, last);
+	device_calls_emit(c, g, last);
 	collect_flows(c, g);
+	sample_part(c, &blocks_part, g, last);
 	collect_procs_emit(c, g);
 	c->ticks++;
 }
@@ -320,6 +328,7 @@ static void describe_probe(struct graph *g, const struct probe_health *h)
 	graph_add_loss(g, h->probe, "ring_full", h->ring_full);
 	graph_add_loss(g, h->probe, "map_full", h->map_full);
 	graph_add_loss(g, h->probe, "read_fault", h->read_fault);
+	graph_add_loss(g, h->probe, "skipped", h->skipped);
 }
 
 /* This process and its helpers. Pages that they share since the fork are counted once. */
@@ -401,6 +410,7 @@ void collect_describe(struct collect *c, struct graph *g)
 		collect_mem_describe(c->mem_samples, g);
 	collect_devices_describe(c, g);
 	collect_rdma_describe(c, g);
+	collect_blocks_describe(c, g);
 	connections_describe(c, g);
 	graph_add_loss(g, "collector proc", "unreadable", c->unreadable);
 	graph_add_loss(g, "collector proc", "memory_map_locked", c->reader.stuck);
@@ -441,6 +451,7 @@ void collect_close(struct collect *c)
 	slow_reader_done(&c->reader);
 	machine_free(c->machine);
 	devices_free(c->devices);
+	device_calls_free(c->device_calls);
 	containers_free(c->containers);
 	nics_free(c->nics);
 	rdma_free(c->rdma);

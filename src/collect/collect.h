@@ -33,6 +33,7 @@ struct blocks;
 struct rdma;
 struct nics;
 struct containers;
+struct device_calls;
 struct devices;
 struct exchange;
 struct flows;
@@ -72,6 +73,7 @@ struct collect {
 	struct nics *nics; /**< of collect_nic.c */
 	struct containers *containers; /**< of collect_container.c */
 	struct devices *devices; /**< of collect_device.c */
+	struct device_calls *device_calls;
 	struct machine *machine; /**< of collect_machine.c */
 	struct placements *placements; /**< of collect_numa.c */
 	struct counters *counters;     /**< of collect_counters.c */

@@ -18,6 +18,12 @@ struct blocks {
 		struct block_key key;
 		uint64_t buckets[BLOCK_BUCKETS];
 	}) histograms; /* since the recording began */
+	VEC(struct seen {
+		uint32_t dev;
+		uint32_t pad;
+		uint64_t counted; /* reads and writes, by the kernel */
+		uint64_t timed;	  /* by the probe */
+	}) seen; /* disks, likewise */
 };
 
 struct sampling {
@@ -41,6 +47,7 @@ void blocks_free(struct blocks *b)
 		return;
 	vec_done(&b->last.v);
 	vec_done(&b->histograms);
+	vec_done(&b->seen);
 	sysroot_close(&b->root);
 	free(b);
 }
@@ -51,6 +58,18 @@ static const struct block_stats *find(const struct block_list *l, const struct b
 		if (x->major == now->major && x->minor == now->minor && !strcmp(x->name, now->name))
 			return x;
 	return NULL;
+}
+
+static struct seen *seen_of(struct blocks *b, uint32_t dev)
+{
+	struct seen *s;
+
+	vec_for(&b->seen, x)
+		if (x->dev == dev)
+			return x;
+	s = vec_add(&b->seen);
+	s->dev = dev;
+	return s;
 }
 
 static void set_rates(struct node *n, const struct block_stats *was, const struct block_stats *now, uint64_t ns)
@@ -107,8 +126,12 @@ static void emit(struct blocks *b, struct graph *g, const struct block_stats *no
 	SET(block_device, n, dev, object_dev_str(g, now->major << 20 | now->minor));
 	SET(block_device, n, name, graph_str(g, now->name));
 	SET(block_device, n, in_flight, now->in_flight);
-	if (was)
+	if (was) {
 		set_rates(n, was, now, ns);
+		if (now->reads >= was->reads && now->writes >= was->writes)
+			seen_of(b, now->major << 20 | now->minor)->counted +=
+				now->reads - was->reads + now->writes - was->writes;
+	}
 	numa = was && (was->reads || was->writes) ? -1 : set_facts(b, g, n, now);
 	n = graph_add_node(g, n);
 	if (numa >= 0) {
@@ -165,6 +188,8 @@ static int on_disk(void *ctx, const struct block_key *k, const struct block_valu
 
 	SET(block_device, n, dev, object_dev_str(x->g, k->dev));
 	SET(block_device, n, failed_requests, v->errors);
+	if (k->op == BLOCK_READ || k->op == BLOCK_WRITE)
+		seen_of(x->c->blocks, k->dev)->timed += v->requests;
 	if (k->op == BLOCK_READ) {
 		SET(block_device, n, timed_reads, v->requests);
 		SET(block_device, n, timed_read_bytes, v->bytes);
@@ -217,6 +242,9 @@ int collect_blocks(struct collect *c, struct graph *g, struct err *e)
 	uint64_t clock = clock_mono_ns();
 	int rc = 0;
 
+	/* The first time before the kernel's counters are read, later after that: what these count is timed. */
+	if (c->block_probe && !c->ticks)
+		rc = block_probe_disks(c->block_probe, drop_disk, &x, e);
 	if (sysroot_read(&b->root, &text, "/proc/diskstats") > 0)
 		block_parse(text.s, &now);
 	vec_for(&now.v, d)
@@ -225,9 +253,20 @@ int collect_blocks(struct collect *c, struct graph *g, struct err *e)
 	vec_done(&b->last.v);
 	b->last = now;
 	b->last_ns = clock;
-	if (c->block_probe)
-		rc = block_probe_disks(c->block_probe, c->ticks ? on_disk : drop_disk, &x, e);
+	if (!rc && c->block_probe && c->ticks)
+		rc = block_probe_disks(c->block_probe, on_disk, &x, e);
 	if (!rc && c->block_probe)
 		rc = block_probe_ios(c->block_probe, c->ticks ? on_io : drop_io, &x, e);
 	return rc;
+}
+
+void collect_blocks_describe(const struct collect *c, struct graph *g)
+{
+	uint64_t lost = 0;
+
+	/* A device that has no requests of its own, but hands them on, is not timed at all. */
+	vec_for(&c->blocks->seen, s)
+		if (s->timed && s->counted > s->timed)
+			lost += s->counted - s->timed;
+	graph_add_loss(g, "collector block", "requests_not_timed", lost);
 }

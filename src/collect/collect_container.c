@@ -23,6 +23,9 @@ struct box {
 	struct cgroup_stats last;
 	uint64_t facts_ns;
 	bool is_container, has_last;
+	bool is_plain;	    /* of no runtime: it counts when it or a group above it has a limit */
+	uint32_t limited;   /* the box of that one; IDMAP_NONE: none has */
+	uint64_t looked_ns; /* when that was found out */
 };
 
 struct containers {
@@ -100,6 +103,7 @@ static uint32_t box_of(struct containers *c, const char *cgroup)
 		b.is_container = true;
 		b.name.runtime = "runc";
 	}
+	b.is_plain = !b.is_container;
 	if (box == IDMAP_NONE) {
 		vec_push(&c->boxes, b);
 		box = (uint32_t)c->boxes.n - 1;
@@ -107,6 +111,50 @@ static uint32_t box_of(struct containers *c, const char *cgroup)
 	}
 	idmap_put(&c->by_path, (uintptr_t)path, 0, box);
 	return box;
+}
+
+static bool ends_with(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), k = strlen(suffix);
+
+	return n > k && !strcmp(s + n - k, suffix);
+}
+
+/* A group of no runtime becomes a container when something limits it: a service, a slice, one made by hand. */
+static void name_plain(struct box *b)
+{
+	const char *last = strrchr(b->cgroup, '/');
+
+	b->is_container = true;
+	b->name.runtime = ends_with(b->cgroup, ".service") || ends_with(b->cgroup, ".slice") ||
+			  ends_with(b->cgroup, ".scope") ? "systemd" : "cgroup";
+	snprintf(b->name.id, sizeof(b->name.id), "%s", b->cgroup + 1);
+	snprintf(b->facts.name, sizeof(b->facts.name), "%s", last ? last + 1 : b->cgroup);
+}
+
+/* The box of the lowest group, from this one upwards, that has a limit. Limits may be set at any time. */
+static uint32_t limited_box(struct containers *c, uint32_t box)
+{
+	uint64_t now = clock_mono_ns();
+	const char *path = c->boxes.v[box].cgroup, *slash;
+	size_t n = strlen(path);
+	uint32_t found = IDMAP_NONE;
+
+	if (c->boxes.v[box].looked_ns && now - c->boxes.v[box].looked_ns < FACTS_EVERY_NS)
+		return c->boxes.v[box].limited;
+	for (; n > 1 && found == IDMAP_NONE; n = slash ? (size_t)(slash - path) : 0) {
+		const char *group = strtab_intern(&c->paths, path, n);
+
+		if (cgroup_has_limit(&c->root, group)) {
+			found = box_of(c, group);
+			if (c->boxes.v[found].is_plain && !c->boxes.v[found].is_container)
+				name_plain(&c->boxes.v[found]);
+		}
+		slash = memrchr(path, '/', n - 1);
+	}
+	c->boxes.v[box].limited = found;
+	c->boxes.v[box].looked_ns = now;
+	return found;
 }
 
 static uint32_t pod_node(struct graph *g, const struct box *b)
@@ -148,6 +196,12 @@ static void set_stats(struct containers *c, struct graph *g, struct node *n, str
 		SET(container, n, memory_limit_bytes, s.memory_limit_bytes);
 	if (s.memory_bytes != CGROUP_UNKNOWN)
 		SET(container, n, memory_bytes, s.memory_bytes);
+	if (s.page_cache_bytes != CGROUP_UNKNOWN)
+		SET(container, n, page_cache_bytes, s.page_cache_bytes);
+	if (s.dirty_bytes != CGROUP_UNKNOWN)
+		SET(container, n, dirty_bytes, s.dirty_bytes);
+	if (s.writeback_bytes != CGROUP_UNKNOWN)
+		SET(container, n, writeback_bytes, s.writeback_bytes);
 	if (gained(s.cpu_ns, b->last.cpu_ns, b->has_last, &v))
 		SET(container, n, cpu_ns, v);
 	if (gained(s.throttled_ns, b->last.throttled_ns, b->has_last, &v))
@@ -193,7 +247,8 @@ static uint32_t container_node(struct containers *c, struct graph *g, struct box
 	SET(container, n, container_id, graph_str(g, b->name.id));
 	SET(container, n, container_type, graph_str(g, b->name.runtime));
 	SET(container, n, cgroup, graph_str(g, b->cgroup));
-	if (!b->facts_ns || now - b->facts_ns >= FACTS_EVERY_NS) {
+	/* Its processes may be in several containers, so that /dev is no fact of it. */
+	if (!b->is_plain && (!b->facts_ns || now - b->facts_ns >= FACTS_EVERY_NS)) {
 		b->facts_ns = now;
 		container_facts_read(&c->root, b->name.runtime, b->name.id, b->name.pod, &b->facts);
 		set_dev(c, n, x);
@@ -227,7 +282,9 @@ void collect_containers(struct collect *c, struct graph *g)
 		if (!x->pid || x->end_ns || !x->selected || !x->cgroup)
 			continue;
 		box = box_of(s, x->cgroup);
-		if (!s->boxes.v[box].is_container)
+		if (s->boxes.v[box].is_plain)
+			box = limited_box(s, box);
+		if (box == IDMAP_NONE)
 			continue;
 		while (nodes.n <= box)
 			vec_push(&nodes, NODE_NONE);

@@ -34,6 +34,7 @@ void devices_free(struct devices *d)
 		accel_worker_free(*w);
 	vec_done(&d->workers);
 	vec_done(&d->totals);
+	vec_done(&d->known);
 	dev_holders_done(&d->holders);
 	sysroot_close(&d->root);
 	free(d);
@@ -411,6 +412,41 @@ static void emit_links(struct emitting *x)
 	}
 }
 
+static void keep_known(struct devices *d, const struct accel *a, enum dev_family family)
+{
+	struct known_device *k = NULL;
+
+	if (a->parent >= 0 || a->minor < 0)
+		return;
+	vec_for(&d->known, x)
+		if (x->family == family && x->minor == a->minor)
+			k = x;
+	k = k ?: vec_add(&d->known);
+	*k = (struct known_device){.family = family, .minor = a->minor, .kind = a->kind, .index = a->index,
+				   .chip = a->chip};
+	memcpy(k->pci, a->pci, sizeof(k->pci));
+}
+
+uint32_t devices_node(const struct devices *d, struct graph *g, enum dev_family family, uint32_t minor)
+{
+	vec_for(&d->known, k) {
+		struct node *n;
+
+		if (k->family != family || k->minor != (int32_t)minor)
+			continue;
+		n = graph_new_node(g, k->kind == ACCEL_NPU ? &npu_type : &gpu_type);
+		if (k->kind == ACCEL_NPU) {
+			SET(npu, n, id, k->index);
+			SET(npu, n, chip, k->chip);
+		} else {
+			SET(gpu, n, id, k->index);
+			SET_TEXT(gpu, n, k->pci, pci_bus_id);
+		}
+		return graph_add_node(g, n)->index;
+	}
+	return NODE_NONE;
+}
+
 static void emit(struct collect *c, struct graph *g, const struct accel_report *r, const char *source)
 {
 	struct emitting x = {.c = c, .g = g, .r = r, .source = source};
@@ -426,6 +462,7 @@ static void emit(struct collect *c, struct graph *g, const struct accel_report *
 		}
 		n = graph_add_node(g, n);
 		vec_push(&x.nodes, n->index);
+		keep_known(c->devices, a, family_of(a, source));
 		link_numa(c, g, n->index, a);
 	}
 	emit_processes(&x);

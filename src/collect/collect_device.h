@@ -15,6 +15,14 @@ struct devices {
 		double rx;
 		double tx;
 	}) totals; /* of the links of a device, at the last look */
+	VEC(struct known_device {
+		enum dev_family family;
+		int32_t minor;
+		enum accel_kind kind;
+		uint32_t index;
+		uint32_t chip;
+		char pci[20];
+	}) known; /* whole devices that a driver told of, by their files */
 	uint64_t unresolved; /* processes that drivers name and that are not found */
 };
 
@@ -23,6 +31,9 @@ struct devices *devices_new(void);
 void devices_free(struct devices *d);
 void collect_devices(struct collect *c, struct graph *g, bool last);
 void collect_devices_describe(const struct collect *c, struct graph *g);
+
+/** Node of the accelerator whose file that is; NODE_NONE: no driver has told of one so far. */
+uint32_t devices_node(const struct devices *d, struct graph *g, enum dev_family family, uint32_t minor);
 
 /**
  * Which process a driver means.

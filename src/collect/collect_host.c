@@ -45,6 +45,12 @@ static void set_memory(struct node *n)
 			SET(host, n, memory_bytes, kib * 1024);
 		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
 			SET(host, n, memory_available_bytes, kib * 1024);
+		if (sscanf(line, "Cached: %llu", &kib) == 1)
+			SET(host, n, page_cache_bytes, kib * 1024);
+		if (sscanf(line, "Dirty: %llu", &kib) == 1)
+			SET(host, n, dirty_bytes, kib * 1024);
+		if (sscanf(line, "Writeback: %llu", &kib) == 1)
+			SET(host, n, writeback_bytes, kib * 1024);
 	}
 	if (f)
 		fclose(f);

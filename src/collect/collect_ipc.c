@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "channels.h"
+#include "device_calls.h"
 #include "flows.h"
 #include "ipc_probe.h"
 #include "objects.h"
@@ -208,6 +209,11 @@ static void add_moved(struct sampling *x, const struct ipc_sample *s)
 	struct moved m = {s->v.bytes, s->v.calls, s->v.first_ns, s->v.last_ns};
 
 	procs_set_name(&c->procs, proc, s->v.task.tid, s->v.comm);
+	if (s->key.kind == IPC_DEVICE) {
+		device_calls_ioctl(c->device_calls, &c->procs.v.v[proc], (uint32_t)s->key.id, s->v.name, s->v.calls,
+				   s->v.bytes);
+		return;
+	}
 	if (s->key.kind == IPC_MEMORY)
 		copied_memory(x, proc, s);
 	else if (s->key.kind == IPC_SOCKET && c->sock_probe &&

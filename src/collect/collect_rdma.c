@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "collect_machine.h"
 #include "json.h"
+#include "rdma_tool.h"
 
 /* Resources live for as long as a job; one look costs a message for each device and kind. */
 #define RESOURCES_EVERY_NS (5 * NS_PER_SEC)
@@ -17,8 +18,9 @@ struct rdma {
 	struct rdma_ports last, first; /* counters at the last look, and at the first one */
 	uint64_t last_ns, resources_ns;
 	bool failed; /* resources cannot be read */
+	bool by_tool; /* netlink cannot be asked, and the tool can */
 	bool any;    /* there is a device */
-	bool no_hw_counters;
+	bool no_hw_counters, no_byte_counters;
 	char why[400];
 };
 
@@ -146,11 +148,13 @@ static void emit_port(struct rdma *r, struct graph *g, const struct rdma_port *p
 {
 	struct node *n = graph_new_node(g, &rdma_stats_type);
 	const struct rdma_port *was = find_port(&r->last, p);
+	uint64_t v;
 
 	SET(rdma_stats, n, dev, graph_str(g, p->dev));
 	SET(rdma_stats, n, port, p->port);
 	SET(rdma_stats, n, has_hw_counters, p->has_hw_counters);
 	r->no_hw_counters |= !p->has_hw_counters;
+	r->no_byte_counters |= !rdma_port_counter(p, NAMES("port_xmit_data"), &v);
 	if (p->state[0])
 		SET(rdma_stats, n, state, graph_str(g, p->state));
 	if (p->link_layer[0])
@@ -338,17 +342,33 @@ static void emit_device(struct emitting *x, const struct rdma_dev *d)
 	}
 }
 
+/* By netlink; where that fails, as in some containers, by the tool. Whoever fails is not asked again. */
+static int read_resources(struct rdma *r, struct rdma_state *s)
+{
+	struct err netlink, tool;
+
+	if (!r->by_tool) {
+		if (rdma_netlink_read(s, &netlink) >= 0)
+			return 0;
+		snprintf(r->why, sizeof(r->why), "%.190s", netlink.msg);
+	}
+	if (rdma_tool_read(s, &tool) >= 0) {
+		r->by_tool = true;
+		return 0;
+	}
+	r->failed = true;
+	r->by_tool = false;
+	snprintf(r->why + strlen(r->why), sizeof(r->why) - strlen(r->why), "; rdma -j: %.190s", tool.msg);
+	return -1;
+}
+
 static void emit_resources(struct collect *c, struct graph *g)
 {
 	struct rdma_state s;
 	struct emitting x = {.c = c, .g = g, .s = &s};
-	struct err e;
 
-	if (rdma_netlink_read(&s, &e) < 0) {
-		c->rdma->failed = true;
-		snprintf(c->rdma->why, sizeof(c->rdma->why), "%.390s", e.msg);
+	if (read_resources(c->rdma, &s) < 0)
 		return;
-	}
 	vec_for(&s.devices, d)
 		emit_device(&x, d);
 	vec_for(&s.resources, r)
@@ -376,10 +396,14 @@ void collect_rdma_describe(const struct collect *c, struct graph *g)
 		graph_add_status(g, "collector rdma", "off", NULL, "this host has no RDMA device: /sys/class/infiniband is empty");
 	else if (r->failed)
 		graph_add_status(g, "collector rdma", "reduced", "sysfs", r->why);
+	else if (r->by_tool)
+		graph_add_status(g, "collector rdma", "reduced", "rdma -j", r->why);
 	else
 		graph_add_status(g, "collector rdma", "ok", "netlink", NULL);
 	if (r->any)
 		graph_add_status(g, "collector rdma", "blind", NULL, "traffic is counted by port: queue pairs have no counters of their own");
+	if (r->any && r->no_byte_counters)
+		graph_add_status(g, "collector rdma", "blind", NULL, "a device has no counters of bytes: its rdma_stats.tx_bytes and rx_bytes are not known");
 	if (r->any && r->no_hw_counters)
 		graph_add_status(g, "collector rdma", "blind", NULL, "a device has no hw_counters: retransmissions and congestion are not known there");
 }

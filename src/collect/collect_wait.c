@@ -5,6 +5,7 @@
 
 #include "cleanup.h"
 #include "collect.h"
+#include "device_calls.h"
 #include "flows.h"
 #include "ipc_probe.h"
 #include "objects.h"
@@ -362,6 +363,9 @@ static int on_wait(void *ctx, const struct wait_sample *s)
 		return 0;
 	if (!x->c->procs.select_all)
 		idmap_put(&x->c->waits->selected, s->task.tid, s->task.start_ns, 0);
+	if (!s->ended && s->on.cause == WAIT_DEVICE)
+		device_calls_blocked(x->c->device_calls, &x->c->procs.v.v[proc], (uint32_t)s->on.a, s->waits,
+				     s->waited_ns);
 	waiter = thread_node(x, &s->task);
 	if (s->ended)
 		wakes_edge(x, s, waiter);

@@ -74,7 +74,21 @@ static bool has_mark(const char *path, size_t n)
 	return false;
 }
 
-/* A line is NUMBER:CONTROLLERS:PATH. */
+/* Whether "cpu" is among the controllers, separated by commas, of a hierarchy of version 1. */
+static bool limits_cpu(const char *s, const char *end)
+{
+	for (const char *comma; s < end; s = comma + 1) {
+		comma = memchr(s, ',', (size_t)(end - s)) ?: end;
+		if (comma - s == 3 && !memcmp(s, "cpu", 3))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A line is NUMBER:CONTROLLERS:PATH. What counts is the container, else what limits CPU time: with version 1 that
+ * hierarchy may have other groups than the unified one.
+ */
 char *proc_details_cgroup(const char *text)
 {
 	const char *best = NULL;
@@ -84,6 +98,7 @@ char *proc_details_cgroup(const char *text)
 	for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
 		const char *controllers = strchr(line, ':'), *path;
 		int rank;
+		bool root;
 
 		end = strchrnul(line, '\n');
 		path = controllers && controllers < end ? memchr(controllers + 1, ':',
@@ -92,7 +107,12 @@ char *proc_details_cgroup(const char *text)
 		if (!path)
 			continue;
 		path++;
-		rank = has_mark(path, (size_t)(end - path)) ? 4 : end - path < 2 ? 1 : path == controllers + 2 ? 3 : 2;
+		root = end - path < 2;
+		rank = has_mark(path, (size_t)(end - path))			       ? 5
+		       : !root && limits_cpu(controllers + 1, path - 1) ? 4
+		       : !root && path == controllers + 2			       ? 3
+		       : !root						       ? 2
+									       : 1;
 		if (rank <= best_rank)
 			continue;
 		best_rank = rank;

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <linux/capability.h>
+#include <linux/netlink.h>
 #include <linux/perf_event.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include <bpf/bpf.h>
@@ -247,6 +249,20 @@ static int probe_kptr(char *why, size_t size)
 	return 0;
 }
 
+static int probe_task_io(char *why, size_t size)
+{
+	const char *path = "/proc/self/io";
+
+	return access(path, R_OK) ? because(why, size, path, errno) : 1;
+}
+
+static int probe_rdma_netlink(char *why, size_t size)
+{
+	CLEANUP_CLOSE int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+
+	return fd < 0 ? because(why, size, "netlink family RDMA", errno) : 1;
+}
+
 const struct cap caps[] = {
 	{"btf", "types of the running kernel, which all BPF programs need",
 	 "no BPF probe works: only /proc and /sys are read",
@@ -297,6 +313,11 @@ const struct cap caps[] = {
 	 "a machine, not a virtual one, whose CPUs sample by PEBS (Intel) or IBS (AMD, kernel 6.1)", probe_memory_samples},
 	{"bpf_stats", "run time of the probes themselves", "the cost of the probes is not shown",
 	 "sysctl kernel.bpf_stats_enabled=1", probe_bpf_stats},
+	{"task_io", "bytes from and to storage of each process", "how much of what is read was in the page cache is not known",
+	 "a kernel with CONFIG_TASK_IO_ACCOUNTING and CONFIG_TASK_XACCT", probe_task_io},
+	{"rdma_netlink", "queue pairs and memory regions of RDMA from the kernel",
+	 "where there is RDMA, rdma -j of iproute2 is asked instead", "modprobe ib_core, where the host has RDMA devices",
+	 probe_rdma_netlink},
 	{"kptr", "names of kernel functions in stacks", "kernel stacks show numbers",
 	 "sysctl kernel.kptr_restrict=1", probe_kptr},
 };

@@ -48,6 +48,7 @@ static const struct call calls[] = {
 #else
 	{438, IPC_CALL_PIDFD_GETFD}, /* since v5.6, the same number everywhere */
 #endif
+	{SYS_ioctl, IPC_CALL_IOCTL},
 };
 
 /*
@@ -90,6 +91,7 @@ static const struct call compat_calls[] = {
 	{COMPAT(323, 351), IPC_CALL_EVENTFD},
 	{COMPAT(328, 356), IPC_CALL_EVENTFD}, /* eventfd2 */
 	{438, IPC_CALL_PIDFD_GETFD},
+	{54, IPC_CALL_IOCTL},
 };
 
 void ipc_calls_fill(uint16_t table[IPC_CALLS])

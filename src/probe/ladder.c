@@ -368,6 +368,7 @@ static void hook_health(const struct ladder_hook *h, struct probe_hook *ret)
 		if (bpf_obj_get_info_by_fd(bpf_program__fd(h->progs[p]), &info, &len))
 			continue;
 		ret->run_count += info.run_cnt;
+		ret->skipped += info.recursion_misses;
 		ret->run_ns += info.run_time_ns;
 		ret->has_stats |= info.run_cnt > 0;
 	}
@@ -411,6 +412,8 @@ void ladder_health(const struct ladder *l, struct probe_health *ret)
 	ret->nhooks = l->nhooks;
 	for (size_t i = 0; i < l->nhooks; i++)
 		hook_health(&l->hooks[i], &ret->hooks[i]);
+	for (size_t i = 0; i < l->nhooks; i++)
+		ret->skipped += ret->hooks[i].skipped;
 	if (fd >= 0) {
 		ret->emitted = counter_sum(fd, HEALTH_EMITTED);
 		ret->ring_full = counter_sum(fd, HEALTH_RING_FULL);

@@ -36,6 +36,7 @@ struct probe_hook {
 	const char *missing; /**< what is not known when it is not attached; NULL: nothing */
 	bool has_stats;	     /**< kernel.bpf_stats_enabled is or was on: the two below count */
 	uint64_t run_count;
+	uint64_t skipped; /**< events for which the kernel did not run it, as it was running there already */
 	uint64_t run_ns; /**< in all runs; holds about 50 ns per run of the measurement itself */
 };
 
@@ -49,6 +50,7 @@ struct probe_health {
 	uint64_t emitted;    /**< records handed to user space, or updates of a map */
 	uint64_t ring_full;  /**< records lost: the ring buffer was full */
 	uint64_t map_full;   /**< updates lost: a map was full */
+	uint64_t skipped;    /**< events during which the kernel did not run a program: it interrupted itself */
 	uint64_t read_fault; /**< memory of a task that could not be read */
 	uint64_t map_bytes;  /**< kernel memory of all its maps */
 	const char *notes[PROBE_NOTES]; /**< known blind spots of the rungs in use, static text */

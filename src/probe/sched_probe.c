@@ -407,6 +407,12 @@ static int entry_report(struct sched_probe *p, struct entry *en,
 		s.usage.system_ns = gain(n->usage.system_ns, &b->usage.system_ns);
 		s.usage.minor_faults = gain(n->usage.minor_faults, &b->usage.minor_faults);
 		s.usage.major_faults = gain(n->usage.major_faults, &b->usage.major_faults);
+		s.usage.called_read_bytes = gain(n->usage.called_read_bytes, &b->usage.called_read_bytes);
+		s.usage.called_write_bytes = gain(n->usage.called_write_bytes, &b->usage.called_write_bytes);
+		s.usage.storage_read_bytes = gain(n->usage.storage_read_bytes, &b->usage.storage_read_bytes);
+		s.usage.storage_write_bytes = gain(n->usage.storage_write_bytes, &b->usage.storage_write_bytes);
+		s.usage.cancelled_write_bytes =
+			gain(n->usage.cancelled_write_bytes, &b->usage.cancelled_write_bytes);
 	}
 	entry_cpus(p, en);
 	entry_rivals(p, en, &s);

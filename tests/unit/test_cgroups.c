@@ -195,6 +195,35 @@ TEST(limits_of_version_1)
 	assert_true(s.cpu_ns == CGROUP_UNKNOWN);
 }
 
+TEST(limits_of_the_groups_above_hold_too)
+{
+	struct cgroup_stats s;
+
+	put("/sys/fs/cgroup/p/cgroup.procs", "");
+	put("/sys/fs/cgroup/p/cpu.max", "50000 100000\n");
+	put("/sys/fs/cgroup/p/cpu.stat", "usage_usec 90\nnr_throttled 2\nthrottled_usec 5\n");
+	put("/sys/fs/cgroup/p/q/cgroup.procs", "");
+	put("/sys/fs/cgroup/p/q/cpu.max", "max 100000\n");
+	put("/sys/fs/cgroup/p/q/cpu.stat", "usage_usec 10\nnr_throttled 0\nthrottled_usec 0\n");
+	put("/sys/fs/cgroup/p/q/r/cgroup.procs", "");
+	put("/sys/fs/cgroup/p/q/r/cpu.max", "200000 100000\n");
+	put("/sys/fs/cgroup/p/q/r/cpu.stat", "usage_usec 9\nnr_throttled 1\nthrottled_usec 3\n");
+	put("/sys/fs/cgroup/p/q/r/memory.stat", "anon 1\nfile 8192\nfile_mapped 3\nfile_dirty 4096\nfile_writeback 0\n");
+	cgroup_stats_read(&root, "/p/q/r", &s);
+	assert_true(s.cpu_limit_cores > 0.49 && s.cpu_limit_cores < 0.51);
+	assert_int_equal(s.cpu_ns, 9000);
+	assert_int_equal(s.throttled_ns, 8000);
+	assert_int_equal(s.throttled_periods, 3);
+	assert_int_equal(s.page_cache_bytes, 8192);
+	assert_int_equal(s.dirty_bytes, 4096);
+	assert_int_equal(s.writeback_bytes, 0);
+	assert_true(cgroup_has_limit(&root, "/p"));
+	assert_false(cgroup_has_limit(&root, "/p/q"));
+	assert_true(cgroup_has_limit(&root, "/p/q/r"));
+	assert_false(cgroup_has_limit(&root, "/"));
+	assert_false(cgroup_has_limit(&root, "/../p"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +236,7 @@ int main(void)
 		cmocka_unit_test(runc_names_the_group_of_a_container),
 		cmocka_unit_test(limits_and_pressure_of_version_2),
 		cmocka_unit_test(limits_of_version_1),
+		cmocka_unit_test(limits_of_the_groups_above_hold_too),
 	};
 
 	return cmocka_run_group_tests(tests, make_tree, remove_tree);

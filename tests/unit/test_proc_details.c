@@ -23,6 +23,9 @@ TEST(the_group_of_a_container_is_preferred)
 	check_cgroup("0::/system.slice/ssh.service\n", "/system.slice/ssh.service");
 	check_cgroup("3:cpu,cpuacct:/\n0::/user.slice/session-1.scope\n", "/user.slice/session-1.scope");
 	check_cgroup("3:cpu,cpuacct:/a\n2:memory:/b", "/a");
+	/* Quotas are in the hierarchy of the CPU where version 1 has it. */
+	check_cgroup("4:memory:/b\n3:cpuacct,cpu:/a\n0::/user.slice\n", "/a");
+	check_cgroup("4:cpuset:/b\n0::/user.slice\n", "/user.slice");
 	check_cgroup("0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-9.scope\n",
 		     "/kubepods.slice/kubepods-pod1.slice/cri-containerd-9.scope");
 }

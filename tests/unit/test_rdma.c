@@ -7,6 +7,7 @@
 #include <rdma/rdma_netlink.h>
 
 #include "collect_rdma.h"
+#include "rdma_tool.h"
 
 /* A message in the making. */
 struct message {
@@ -253,6 +254,58 @@ TEST(ports_and_counters_are_read)
 	rdma_ports_done(&ports);
 }
 
+/* As iproute2 6.1 wrote it of soft RoCE. */
+TEST(the_tool_tells_the_same)
+{
+	static const char devices[] = "[{\"ifindex\":3,\"ifname\":\"rxe0\",\"node_type\":\"ca\"}]",
+	    pairs[] = "[{\"ifindex\":3,\"ifname\":\"rxe0\",\"port\":1,\"lqpn\":17,\"rqpn\":18,\"type\":\"RC\","
+		      "\"state\":\"RTS\",\"sq-psn\":8666667,\"pdn\":3,\"pid\":190,\"comm\":\"rping\"},"
+		      "{\"ifname\":\"rxe0\",\"lqpn\":1,\"type\":\"GSI\",\"state\":\"RTS\",\"comm\":\"[ib_core]\"},"
+		      "{\"ifname\":\"other\",\"lqpn\":9}]",
+	    regions[] = "[{\"ifname\":\"rxe0\",\"mrn\":1,\"rkey\":\"36c\",\"lkey\":\"0x205\",\"mrlen\":8589934592,"
+			"\"pdn\":3,\"new\":{\"deep\":[1]}}]";
+	struct rdma_state s = {0};
+	const struct rdma_resource *r;
+	struct err e;
+
+	assert_int_equal(rdma_tool_parse(devices, strlen(devices), RDMA_KINDS, &s, &e), 0);
+	assert_int_equal(s.devices.v[0].index, 3);
+	assert_int_equal(rdma_tool_parse(pairs, strlen(pairs), RDMA_QP, &s, &e), 0);
+	assert_int_equal(rdma_tool_parse(regions, strlen(regions), RDMA_MR, &s, &e), 0);
+	/* A device that was not listed is none of ours. */
+	assert_int_equal(s.resources.n, 3);
+	r = &s.resources.v[0];
+	assert_int_equal(r->dev, 3);
+	assert_int_equal(r->number, 17);
+	assert_int_equal(r->remote, 18);
+	assert_int_equal(r->pid, 190);
+	assert_string_equal(r->owner, "");
+	assert_string_equal(rdma_qp_type_name(r->type), "RC");
+	assert_string_equal(rdma_qp_state_name(r->state), "RTS");
+	r = &s.resources.v[1];
+	assert_string_equal(r->owner, "ib_core");
+	assert_true(r->pid == RDMA_UNKNOWN && r->remote == RDMA_UNKNOWN);
+	r = &s.resources.v[2];
+	assert_int_equal(r->rkey, 0x36c);
+	assert_int_equal(r->lkey, 0x205);
+	assert_true(r->length == 1ull << 33);
+	rdma_state_done(&s);
+}
+
+TEST(what_is_no_answer_of_the_tool_is_refused)
+{
+	static const char *const bad[] = {"{}", "[{\"ifname\":", "[{\"ifindex\":1}", "rdma: no", "[{\"a\":[1,}]"};
+	struct rdma_state s = {0};
+	struct err e;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(rdma_tool_parse(bad[i], strlen(bad[i]), RDMA_QP, &s, &e), -EBADMSG);
+	assert_int_equal(rdma_tool_parse("\n", 1, RDMA_QP, &s, &e), 0);
+	assert_int_equal(rdma_tool_parse("[]", 2, RDMA_QP, &s, &e), 0);
+	assert_int_equal(s.resources.n, 0);
+	rdma_state_done(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +314,8 @@ int main(void)
 		cmocka_unit_test(memory_regions_are_read),
 		cmocka_unit_test(ends_are_joined_by_both_numbers_and_device),
 		cmocka_unit_test(ports_and_counters_are_read),
+		cmocka_unit_test(the_tool_tells_the_same),
+		cmocka_unit_test(what_is_no_answer_of_the_tool_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, make_tree, remove_tree);

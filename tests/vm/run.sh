@@ -95,16 +95,19 @@ trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/add/vmtest"
 quote() { local a; for a; do printf "'%s' " "${a//\'/\'\\\'\'}"; done; echo; }
 quote "$@" >"$tmp/add/vmtest/cmd"
+# On the first bus: QEMU might choose that of a node (-p), which takes bridges only.
 spec='' qshare=() i=0 p9=security_model=none,multidevs=remap
 for s in "${shares[@]}"; do
     mode=${s##*:} s=${s%:*} ro=off
     [ "$mode" = rw ] || ro=on
     spec+="share$i:$s:$mode "
-    qshare+=(-virtfs "local,path=$s,mount_tag=share$i,$p9,readonly=$ro")
+    qshare+=(-fsdev "local,id=share$i,path=$s,$p9,readonly=$ro"
+        -device "virtio-9p-pci,bus=pcie.0,fsdev=share$i,mount_tag=share$i")
     i=$((i + 1))
 done
 [ -z "$hostroot" ] ||
-    qshare+=(-virtfs "local,path=/,mount_tag=hostroot,$p9,readonly=on")
+    qshare+=(-fsdev "local,id=hostroot,path=/,$p9,readonly=on"
+        -device "virtio-9p-pci,bus=pcie.0,fsdev=hostroot,mount_tag=hostroot")
 {
     echo "SHARES='$spec' HOSTROOT=$hostroot NAME=$name LOAD='${load[*]}'"
     echo "CWD=$(quote "$PWD")"

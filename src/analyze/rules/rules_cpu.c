@@ -91,8 +91,12 @@ static void quota_fired(struct rule_run *r, const struct node *n, double share)
 					     "Run no more busy threads than the quota is worth: "
 					     "OMP_NUM_THREADS=%.0f, torch.set_num_threads(%.0f).",
 					     fmax(1, floor(cores)), fmax(1, floor(cores))));
-	finding_command(fi, rule_text(r, "docker update --cpus=%.0f %s",
-				      isnan(cores) ? 4 : ceil(cores * 2), name));
+	if (HAS(container, n, container_type) && !strcmp(GET(container, n, container_type), "systemd"))
+		finding_command(fi, rule_text(r, "systemctl set-property %s CPUQuota=%.0f%%", name,
+					      isnan(cores) ? 400 : ceil(cores * 2) * 100));
+	else if (!HAS(container, n, container_type) || strcmp(GET(container, n, container_type), "cgroup"))
+		finding_command(fi, rule_text(r, "docker update --cpus=%.0f %s",
+					      isnan(cores) ? 4 : ceil(cores * 2), name));
 	if (HAS(container, n, cgroup))
 		finding_command(fi, rule_text(r, "echo max > /sys/fs/cgroup%s/cpu.max",
 					      GET(container, n, cgroup)));

@@ -102,6 +102,7 @@ static __always_inline u32 op_of(u32 flags)
 	case 0:
 		return BLOCK_READ;
 	case 1:
+	case 9: /* write zeroes: the kernel counts it as a write, too */
 		return BLOCK_WRITE;
 	case 3:
 		return BLOCK_DISCARD;

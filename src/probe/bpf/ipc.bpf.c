@@ -20,7 +20,7 @@ const volatile __u16 call_actions[IPC_CALLS] = {};
 
 __u64 aio_calls = 0; /* io_submit(2): what it moves is not seen */
 
-/* A system call that returned what is not an error. */
+/* A system call that returned; what is not an error, but for ioctl(2). */
 struct call {
 	u64 ret;
 	u64 arg[5];
@@ -137,6 +137,10 @@ static __always_inline void on_call(const struct call *c, const bool fast)
 		on_data_call(c, fast);
 	else if (c->action <= IPC_CALL_AIO)
 		on_message_call(c, fast);
+	else if (c->action == IPC_CALL_IOCTL && fast)
+		on_ioctl_fast(c->arg[0], (__s64)c->ret < 0);
+	else if (c->action == IPC_CALL_IOCTL)
+		on_ioctl_slow(c->arg[0], (__s64)c->ret < 0);
 	else
 		on_pass_call(c);
 }
@@ -198,13 +202,16 @@ static __always_inline int on_exit(struct pt_regs *regs, long ret, const bool ra
 	bool compat;
 
 	run_count();
-	if (ret < 0 || nr >= IPC_CALLS)
+	if (nr >= IPC_CALLS)
 		return 0;
 	actions = call_actions[nr];
 	if (!actions)
 		return 0;
 	compat = is_compat(fast);
 	c.action = compat ? actions >> 8 : actions & 0xff;
+	/* One that a signal interrupted is made again: -ERESTARTSYS … -ERESTART_RESTARTBLOCK. */
+	if (ret < 0 && (c.action != IPC_CALL_IOCTL || (ret <= -512 && ret >= -516)))
+		return 0;
 	/* End of file, nothing left to write: only messages may be empty. */
 	if (!c.action || (!ret && c.action <= IPC_CALL_COPY_RANGE))
 		return 0;

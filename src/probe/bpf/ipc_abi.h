@@ -36,6 +36,7 @@ enum ipc_call {
 	IPC_CALL_SENDMMSG,
 	IPC_CALL_RECVMMSG,
 	IPC_CALL_PIDFD_GETFD,
+	IPC_CALL_IOCTL, /**< counted also when it fails */
 };
 
 /** Arguments of tracepoint io_uring_complete. */
@@ -59,6 +60,7 @@ enum ipc_kind {
 	IPC_BLOCK,	 /**< id: device number */
 	IPC_SOCKET,	 /**< only what splice(2) takes out of it; id: inode number */
 	IPC_MEMORY,	 /**< memory of a process, see struct ipc_key */
+	IPC_DEVICE,	 /**< a character device, id: device number; terminals and /dev/null are not counted */
 	IPC_KINDS,
 };
 
@@ -97,8 +99,8 @@ struct ipc_key {
 
 /** Moved during one interval. Times are CLOCK_BOOTTIME. */
 struct ipc_value {
-	__u64 bytes; /**< IPC_SYSV_SEM: 0 */
-	__u64 calls; /**< that moved something, messages of 0 bytes too; IPC_SYSV_SEM: operations */
+	__u64 bytes; /**< IPC_SYSV_SEM: 0; IPC_DEVICE: calls that failed */
+	__u64 calls; /**< that moved something, messages of 0 bytes too; IPC_SYSV_SEM: operations; IPC_DEVICE: ioctl */
 	__u64 first_ns, last_ns;
 	__u64 extra; /**< pipes: buffers of one page; files: size; sockets: cookie, 0: none yet */
 	struct task_ident task;

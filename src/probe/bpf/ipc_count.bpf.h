@@ -236,3 +236,47 @@ static __always_inline void through_fd(u32 fd, u32 dir, u64 bytes, u32 accept, c
 	else
 		through_fd_slow(fd, dir, bytes, accept);
 }
+
+/* Kernel messages, /dev/null and the like; terminals: every shell asks them something all the time. */
+#define MEM_MAJOR	   1
+#define TTY_MAJOR	   4
+#define TTYAUX_MAJOR	   5
+#define UNIX98_PTY_MAJOR   136 /* and the next seven, linux/major.h */
+#define UNIX98_PTY_MAJORS  8
+
+static __always_inline bool is_counted_device(u32 rdev)
+{
+	u32 major = rdev >> 20;
+
+	return major != MEM_MAJOR && major != TTY_MAJOR && major != TTYAUX_MAJOR &&
+	       major - UNIX98_PTY_MAJOR >= UNIX98_PTY_MAJORS;
+}
+
+/* ioctl(2) on a device; @failed: 1 or 0 */
+static __always_inline void through_device(struct file *file, u32 fd, u32 failed, const bool fast)
+{
+	struct moving m = {.bytes = failed, .calls = 1, .file = file, .fd = fd, .dir = IPC_WRITE};
+	struct inode *inode;
+
+	if (!file)
+		return;
+	inode = F_READ(fast, file, f_inode);
+	if ((F_READ(fast, inode, i_mode) & S_IFMT) != S_IFCHR)
+		return;
+	m.object.kind = IPC_DEVICE;
+	m.object.id = F_READ(fast, inode, i_rdev);
+	if (is_counted_device(m.object.id))
+		moved_add(&m, fast);
+}
+
+static __noinline int on_ioctl_fast(u32 fd, u32 failed)
+{
+	through_device(file_of_fd(fd, true), fd, failed, true);
+	return 0;
+}
+
+static __noinline int on_ioctl_slow(u32 fd, u32 failed)
+{
+	through_device(file_of_fd(fd, false), fd, failed, false);
+	return 0;
+}

@@ -207,6 +207,7 @@ static __always_inline void file_facts(struct ipc_value *v, struct file *file, u
 		v->extra = BPF_CORE_READ(s, sk, __sk_common.skc_cookie.counter);
 	}
 	name = BPF_CORE_READ(file, f_path.dentry, d_name.name);
-	if (kind == IPC_FIFO || kind == IPC_FILE || kind == IPC_BLOCK || kind == IPC_POSIX_QUEUE)
+	if (kind == IPC_FIFO || kind == IPC_FILE || kind == IPC_BLOCK || kind == IPC_POSIX_QUEUE ||
+	    kind == IPC_DEVICE)
 		bpf_probe_read_kernel_str(v->name, sizeof(v->name), name);
 }

@@ -116,8 +116,42 @@ static __always_inline u64 elapsed(u64 since, u64 now)
 	return now > since ? now - since : 0;
 }
 
+#define HAS_IO                                                                                     \
+	(bpf_core_field_exists(((struct task_struct___io *)0)->ioac.rchar) &&                      \
+	 bpf_core_field_exists(((struct task_struct___io *)0)->ioac.read_bytes))
+
+static __always_inline void io_read(struct sched_usage *u, const struct task_struct *t)
+{
+	const struct task_struct___io *x = (const void *)t;
+
+	if (!HAS_IO)
+		return;
+	u->called_read_bytes = x->ioac.rchar;
+	u->called_write_bytes = x->ioac.wchar;
+	u->storage_read_bytes = x->ioac.read_bytes;
+	u->storage_write_bytes = x->ioac.write_bytes;
+	u->cancelled_write_bytes = x->ioac.cancelled_write_bytes;
+}
+
+static __always_inline void io_since(struct sched_totals *r, const struct sched_usage *base,
+				     const struct task_struct *t)
+{
+	const struct task_struct___io *x = (const void *)t;
+
+	if (!HAS_IO)
+		return;
+	r->usage.called_read_bytes = x->ioac.rchar - base->called_read_bytes;
+	r->usage.called_write_bytes = x->ioac.wchar - base->called_write_bytes;
+	r->usage.storage_read_bytes = x->ioac.read_bytes - base->storage_read_bytes;
+	r->usage.storage_write_bytes = x->ioac.write_bytes - base->storage_write_bytes;
+	r->usage.cancelled_write_bytes =
+		x->ioac.cancelled_write_bytes - base->cancelled_write_bytes;
+	r->flags |= SCHED_IO;
+}
+
 static __always_inline void usage_read(struct sched_usage *u, const struct task_struct *t)
 {
+	io_read(u, t);
 	u->user_ns = t->utime;
 	u->system_ns = t->stime;
 	u->minor_faults = t->min_flt;
@@ -127,15 +161,13 @@ static __always_inline void usage_read(struct sched_usage *u, const struct task_
 static __always_inline void usage_since(struct sched_totals *r, const struct sched_state *s,
 					const struct task_struct *t)
 {
-	struct sched_usage now;
-
 	if (!s->has_base)
 		return;
-	usage_read(&now, t);
-	r->usage.user_ns = now.user_ns - s->base.user_ns;
-	r->usage.system_ns = now.system_ns - s->base.system_ns;
-	r->usage.minor_faults = now.minor_faults - s->base.minor_faults;
-	r->usage.major_faults = now.major_faults - s->base.major_faults;
+	io_since(r, &s->base, t);
+	r->usage.user_ns = t->utime - s->base.user_ns;
+	r->usage.system_ns = t->stime - s->base.system_ns;
+	r->usage.minor_faults = t->min_flt - s->base.minor_faults;
+	r->usage.major_faults = t->maj_flt - s->base.major_faults;
 	r->flags |= SCHED_USAGE;
 }
 
@@ -870,29 +902,42 @@ static __always_inline bool since_start(struct sched_totals *r, struct task_stru
 	return true;
 }
 
+/* Of the iterator, of which there is one at a time: too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sched_totals);
+} read_room SEC(".maps");
+
 SEC("iter/task")
 int read_tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *t = ctx->task;
-	struct sched_totals r = {};
+	struct sched_totals *r;
 	struct sched_state *s;
 	u64 now, was = 0;
+	u32 zero = 0;
 
 	if (!t || !t->pid || !use_storage)
 		return 0;
+	r = bpf_map_lookup_elem(&read_room, &zero);
+	if (!r)
+		return 0;
+	__builtin_memset(r, 0, sizeof(*r));
 	now = stopped_ns ?: bpf_ktime_get_ns();
 	s = bpf_task_storage_get(&task_states, t, 0, 0);
 	if (s)
 		was = s->reported;
 	if (s && s->dead)
 		return 0;
-	if (s && !s->unseen ? !state_copy(&r, s, t, now) : !since_start(&r, t, now))
+	if (s && !s->unseen ? !state_copy(r, s, t, now) : !since_start(r, t, now))
 		return 0;
 	if (s)
-		usage_since(&r, s, t);
-	rank_read(&r, t);
-	BPF_CORE_READ_STR_INTO(&r.comm, t, comm);
-	if (bpf_seq_write(ctx->meta->seq, &r, sizeof(r)) && s)
+		usage_since(r, s, t);
+	rank_read(r, t);
+	BPF_CORE_READ_STR_INTO(&r->comm, t, comm);
+	if (bpf_seq_write(ctx->meta->seq, r, sizeof(*r)) && s)
 		s->reported = was; /* the buffer was full: the kernel asks again */
 	return 0;
 }

@@ -9,12 +9,16 @@ enum sched_flag {
 	SCHED_EXITED = 1 << 2,	/**< this is its last record: it has ended */
 	SCHED_USAGE = 1 << 3,	/**< `usage` is known */
 	SCHED_RANK = 1 << 4,	/**< `rank` is known */
+	SCHED_IO = 1 << 5,	/**< and its bytes: the kernel accounts for I/O */
 };
 
 /** What the kernel itself counts of a thread, since the probe saw it first. */
 struct sched_usage {
 	__u64 user_ns, system_ns; /**< by clock tick on many kernels */
 	__u64 minor_faults, major_faults;
+	/** As /proc/PID/io tells them: rchar, wchar; read_bytes, write_bytes, cancelled_write_bytes. */
+	__u64 called_read_bytes, called_write_bytes;
+	__u64 storage_read_bytes, storage_write_bytes, cancelled_write_bytes;
 };
 
 /** How the scheduler treats a thread, as of the reading. */
@@ -108,7 +112,7 @@ struct sched_cpu_key {
 	__u32 cpu;
 };
 
-_Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16 + 5 * 8 + 24 + 8 + 64 + 32 + 8 + 48 + 16, "ABI");
-_Static_assert(sizeof(struct sched_state) == sizeof(struct sched_totals) + 6 * 8 + 16 + 16 + 32 + 8 + 16, "ABI");
+_Static_assert(sizeof(struct sched_totals) == 24 + 7 * 8 + 8 + 16 + 5 * 8 + 24 + 8 + 64 + 72 + 8 + 48 + 16, "ABI");
+_Static_assert(sizeof(struct sched_state) == sizeof(struct sched_totals) + 6 * 8 + 16 + 16 + 72 + 8 + 16, "ABI");
 _Static_assert(sizeof(struct sched_cpu_key) == 16, "ABI");
 _Static_assert(sizeof(struct sched_counts) == SCHED_COUNTS * 24, "ABI");

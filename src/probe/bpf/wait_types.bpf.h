@@ -125,6 +125,16 @@ struct task_struct___arm64 {
 	struct thread_info___arm64 thread_info;
 };
 
+/* Only where the kernel accounts for I/O: CONFIG_TASK_XACCT, CONFIG_TASK_IO_ACCOUNTING. */
+struct task_io_accounting {
+	u64 rchar, wchar;
+	u64 read_bytes, write_bytes, cancelled_write_bytes;
+};
+
+struct task_struct___io {
+	struct task_io_accounting ioac;
+};
+
 #pragma clang attribute pop
 
 extern void *bpf_rdonly_cast(void *obj, u32 btf_id) __ksym __weak; /* since v6.2 (a35b9af4ec2c) */

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""test_page_cache.py - what a process reads from storage, makes dirty and drops again, against its own /proc/PID/io.
+
+WITTY names the program. Needs root and loop devices: the file is on a disk of our own.
+"""
+import json
+import mmap
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+WITTY = os.environ["WITTY"]
+MIB = 1 << 20
+COLD, WARM, DIRTY, DROPPED = 6 * MIB, 3 * MIB, 4 * MIB, 2 * MIB
+
+
+def io():
+    with open("/proc/self/io") as f:
+        text = f.read()
+    return {k: int(v) for k, v in (line.split(": ") for line in text.splitlines())}, len(text)
+
+
+def worker(folder):
+    """Reads, writes and removes between two lines from its standard input."""
+    for name, size in ("cold", COLD), ("warm", WARM):
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(os.urandom(size))
+            os.fsync(f.fileno())
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    with open(os.path.join(folder, "warm"), "rb") as f:
+        f.read()
+    before, read_itself = io()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for name in "cold", "warm", "warm":
+        with open(os.path.join(folder, name), "rb") as f:
+            while f.read(MIB):
+                pass
+    for name, size in ("dirty", DIRTY), ("dropped", DROPPED):
+        fd = os.open(os.path.join(folder, name), os.O_CREAT | os.O_WRONLY)
+        os.write(fd, bytes(size))
+        os.close(fd)
+    os.unlink(os.path.join(folder, "dropped"))
+    fd = os.open(os.path.join(folder, "cold"), os.O_RDWR | os.O_DIRECT)
+    os.pwrite(fd, mmap.mmap(-1, MIB), 0)
+    os.close(fd)
+    after, _ = io()
+    gained = {k: after[k] - before[k] for k in after}
+    gained["rchar"] -= read_itself
+    gained["inodes"] = [os.stat(os.path.join(folder, name)).st_ino for name in ("cold", "warm")]
+    dev = os.stat(folder).st_dev
+    gained["dev"] = f"{os.major(dev)}:{os.minor(dev)}"
+    print(json.dumps(gained), flush=True)
+    sys.stdin.readline()
+
+
+def check(path, pid, told, bad):
+    graph = json.loads(subprocess.run([WITTY, "convert", path, "-"], check=True, capture_output=True, text=True).stdout)
+    p = next(n for n in graph["nodes"] if n["entity_type"] == "ProcessEntity" and n["pid"] == pid)
+    for field, name in (("storage_read_bytes", "read_bytes"), ("storage_written_bytes", "write_bytes"),
+                        ("cancelled_write_bytes", "cancelled_write_bytes")):
+        print(f"| {field}: {p.get(field)}, the kernel says {told[name]}")
+        if p.get(field) != told[name]:
+            bad.append(f"{field}: {p.get(field)}, wanted {told[name]}")
+    # What it does after its last look at /proc/self/io is some lines.
+    for field, name in ("called_read_bytes", "rchar"), ("called_written_bytes", "wchar"):
+        print(f"| {field}: {p.get(field)}, the kernel says {told[name]}")
+        if not told[name] <= (p.get(field) or 0) <= told[name] + 4096:
+            bad.append(f"{field}: {p.get(field)}, wanted {told[name]}")
+    if not (COLD <= told["read_bytes"] < COLD + MIB and told["cancelled_write_bytes"] >= DROPPED and
+            told["write_bytes"] >= DIRTY + DROPPED + MIB):
+        bad.append(f"the kernel's own account: {told}")
+    # Of the files, what did not come from storage was in the page cache.
+    files = sum(e["bytes"] for e in graph["edges"] if e["edge_type"] == "ReadFromEdge"
+                and e["source_node"].get("inode") in told["inodes"] and e["source_node"].get("dev") == told["dev"])
+    cached = files - p["storage_read_bytes"]
+    print(f"| {files} bytes of files read, {cached} of them from the page cache")
+    if files != COLD + 2 * WARM or not 2 * WARM - MIB < cached <= 2 * WARM:
+        bad.append(f"{files} bytes of files, {cached} from the page cache")
+    host = next(n for n in graph["nodes"] if n["entity_type"] == "HostEntity")
+    if not host.get("page_cache_bytes") or host.get("dirty_bytes") is None or host.get("writeback_bytes") is None:
+        bad.append(f"page cache of the host: {host}")
+
+
+def main():
+    if os.geteuid() != 0 or not os.path.exists("/dev/loop-control"):
+        print("SKIP: needs root and loop devices")
+        return 77
+    if not os.environ.get("OWN_MOUNTS"):
+        os.execvpe("unshare", ["unshare", "-m", sys.executable, *sys.argv], dict(os.environ, OWN_MOUNTS="1"))
+    folder = tempfile.mkdtemp()
+    top, path = os.path.join(folder, "m"), os.path.join(folder, "out.wpdb")
+    bad = []
+    os.mkdir(top)
+    with open(os.path.join(folder, "image"), "wb") as f:
+        f.truncate(64 * MIB)
+    device = subprocess.run(["losetup", "-f", "--show", os.path.join(folder, "image")], check=True, capture_output=True,
+                            text=True).stdout.strip()
+    try:
+        subprocess.run(["mkfs.ext4", "-q", "-F", device], check=True)
+        subprocess.run(["mount", "-o", "noatime", device, top], check=True)
+        w = subprocess.Popen([sys.executable, sys.argv[0], "worker", top], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True)
+        w.stdout.readline()
+        # The command begins when the recorder is ready, and ends when the worker has done its part.
+        p = subprocess.Popen([WITTY, "record", "-o", path, "-p", str(w.pid), "--interval", "200ms", "--", sys.executable,
+                              "-c", "import sys; sys.stderr.write('go\\n'); sys.stdin.readline()"],
+                             stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while p.stderr.readline() not in ("go\n", ""):
+            pass
+        w.stdin.write("\n")
+        w.stdin.flush()
+        told = json.loads(w.stdout.readline())
+        p.stdin.close()
+        p.stderr.read()
+        if p.wait() != 0:
+            bad.append("record failed")
+        w.stdin.close()
+        w.wait()
+        check(path, w.pid, told, bad)
+    finally:
+        subprocess.run(["umount", top], check=False)
+        subprocess.run(["losetup", "-d", device], check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+    for b in bad:
+        print("FAILED:", b)
+    if not bad:
+        print("the kernel's account and the recording agree")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(worker(sys.argv[2]) if sys.argv[1:2] == ["worker"] else main())
