@@ -128,17 +128,13 @@ static void add_rivals(struct sampling *x, uint32_t thread, const struct sched_s
 	}
 }
 
-/* A process's threads come one by one. */
-#define ADD(process, field, v)                                                                     \
-	SET(process, process, field, (v) + (HAS(process, process, field) ? GET(process, process, field) : 0))
-
 static void add_io(struct node *process, const struct sched_usage *u)
 {
-	ADD(process, called_read_bytes, u->called_read_bytes);
-	ADD(process, called_written_bytes, u->called_write_bytes);
-	ADD(process, storage_read_bytes, u->storage_read_bytes);
-	ADD(process, storage_written_bytes, u->storage_write_bytes);
-	ADD(process, cancelled_write_bytes, u->cancelled_write_bytes);
+	ADD(process, process, called_read_bytes, u->called_read_bytes);
+	ADD(process, process, called_written_bytes, u->called_write_bytes);
+	ADD(process, process, storage_read_bytes, u->storage_read_bytes);
+	ADD(process, process, storage_written_bytes, u->storage_write_bytes);
+	ADD(process, process, cancelled_write_bytes, u->cancelled_write_bytes);
 }
 
 static int on_thread(void *ctx, const struct sched_sample *s)
@@ -167,7 +163,7 @@ static int on_thread(void *ctx, const struct sched_sample *s)
 		SET(thread, n, major_faults, s->usage.major_faults);
 	}
 	process = x->g->nodes.v[GET(thread, n, process)];
-	ADD(process, cpu_ns, s->run_ns);
+	ADD(process, process, cpu_ns, s->run_ns);
 	if (s->flags & SCHED_IO)
 		add_io(process, &s->usage);
 	if (s->has_rank)

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""test_block.py [fio] - a disk of our own, a known volume of requests, and what the recording says.
+"""test_block.py - a disk of our own, a known volume of requests, and what the recording says.
 
-WITTY names the program. Needs root and loop devices. With "fio", that program makes the requests, and its
-own report of numbers and times is compared too.
+WITTY names the program. Needs root and loop devices.
 """
 import json
 import mmap
@@ -40,17 +39,6 @@ def requests(device):
         os.preadv(fd, [buf], i * BLOCK)
     time.sleep(0.5)
     os._exit(0)
-
-
-def fio(device, folder):
-    out = os.path.join(folder, "fio.json")
-    p = subprocess.Popen(["fio", "--name=j", f"--filename={device}", "--rw=randrw", "--bs=16k", "--direct=1",
-                          "--ioengine=libaio", "--iodepth=64", "--io_size=32m", "--size=48m", "--randseed=7", "--norandommap",
-                          "--thread", "--output-format=json", f"--output={out}"], stdout=subprocess.DEVNULL)
-    p.wait()
-    with open(out) as f:
-        job = json.load(f)["jobs"][0]
-    return p.pid, job
 
 
 def record(folder, work):
@@ -104,36 +92,20 @@ def compare(graph, device, pid, reads, writes, bs, bad):
 
 
 def main():
-    with_fio = sys.argv[1:] == ["fio"]
-    if os.geteuid() != 0 or not os.path.exists("/dev/loop-control") or (with_fio and not shutil.which("fio")):
-        print("SKIP: needs root, loop devices" + (" and fio" if with_fio else ""))
+    if os.geteuid() != 0 or not os.path.exists("/dev/loop-control"):
+        print("SKIP: needs root and loop devices")
         return 77
     folder = tempfile.mkdtemp()
     device = loop_device(folder)
     bad = []
+
+    def work():
+        child = requests(device)
+        os.waitpid(child, 0)
+        return child
     try:
-        if with_fio:
-            graph, (pid, job) = record(folder, lambda: fio(device, folder))
-            reads, writes = job["read"]["total_ios"], job["write"]["total_ios"]
-            disk = compare(graph, device, pid, reads, writes, 16384, bad)
-            for kind, n in ("read", reads), ("write", writes):
-                # fio counts its system call too: on a busy machine that is most of it.
-                told = job[kind]["clat_ns"]["mean"] / 1000
-                ours = disk.get(f"{kind}_latency_ns", 0) / n / 1000
-                print(f"{kind}: {n} requests, mean {ours:.1f} us in the block layer, {told:.1f} us by fio")
-                if not 0 < ours <= told:
-                    bad.append(f"{kind}: mean latency {ours} us, fio says {told} us")
-                # The kernel's own sums are of the same time, in steps of a millisecond a look.
-                theirs = disk.get(f"{kind}_ns", 0)
-                if abs(disk.get(f"{kind}_latency_ns", 0) - theirs) > 0.02 * theirs + 2e6:
-                    bad.append(f"{kind}: latencies {disk.get(f'{kind}_latency_ns')} ns, by the kernel {theirs} ns")
-        else:
-            def work():
-                child = requests(device)
-                os.waitpid(child, 0)
-                return child
-            graph, pid = record(folder, work)
-            compare(graph, device, pid, READS, WRITES, BLOCK, bad)
+        graph, pid = record(folder, work)
+        compare(graph, device, pid, READS, WRITES, BLOCK, bad)
     finally:
         subprocess.run(["losetup", "-d", device], check=False)
         shutil.rmtree(folder)
