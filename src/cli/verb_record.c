@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "hosts.h"
 #include "record.h"
+#include "strbuf.h"
 #include "vec.h"
 #include "verb.h"
 
@@ -136,6 +138,16 @@ static void finish_args(struct record_args *a, int argc, char **argv)
 		a->o.progress = show_progress;
 }
 
+static void say_where(const char *path)
+{
+	CLEANUP(strbuf_done) struct strbuf journal = {0};
+
+	fprintf(stderr, "recorded to %s\n", path);
+	strbuf_addf(&journal, "%s-wal", path);
+	if (!access(journal.s, F_OK))
+		fprintf(stderr, "warning: '%s' is part of it: others read the file\n", journal.s);
+}
+
 static int run(int argc, char **argv)
 {
 	struct record_args a = {.o = {.output = "recording.wpdb", .interval_ns = 1000000000}};
@@ -158,7 +170,7 @@ static int run(int argc, char **argv)
 		if (rc)
 			fail(&e);
 		else
-			fprintf(stderr, "recorded to %s\n", a.o.output);
+			say_where(a.o.output);
 		if (!rc && status > 0) {
 			fprintf(stderr, "warning: '%s' ended with status %d\n", a.o.command[0], status);
 			rc = EXIT_FAILED;

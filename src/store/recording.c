@@ -13,6 +13,9 @@
 #include "idmap.h"
 #include "recent.h"
 
+/* Readers of a moment are waited for. */
+#define CLOSE_BUSY_MS 1000
+
 struct recording {
 	sqlite3 *db;
 	char *path;
@@ -559,8 +562,13 @@ int recording_close(struct recording *r, struct err *e)
 	if (!r)
 		return 0;
 	finalize(r);
-	/* One file without a journal beside it, so that it can be copied and mailed. */
-	if (db_run(r->db, "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode=DELETE"))
+	/*
+	 * One file without a journal beside it, so that it can be copied and mailed. While somebody goes on
+	 * reading it that is not to be had: all is there, part of it in the journal.
+	 */
+	sqlite3_busy_timeout(r->db, CLOSE_BUSY_MS);
+	if (db_run(r->db, "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode=DELETE") &&
+	    (sqlite3_errcode(r->db) & 0xff) != SQLITE_BUSY)
 		rc = db_fail(r->db, e, "close recording", r->path);
 	recording_drop(r);
 	return rc;

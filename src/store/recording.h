@@ -35,7 +35,10 @@ int recording_add(struct recording *r, const struct graph *part, uint64_t start_
 /** Store meta, status, losses and costs of @p about, replacing those stored before. */
 int recording_describe(struct recording *r, const struct graph *about, struct err *e);
 
-/** Close in order; @p r is freed whatever happens. NULL is fine. */
+/**
+ * Close in order; @p r is freed whatever happens. NULL is fine. While others go on reading the file, it keeps its
+ * journal, PATH-wal, and is whole with it only.
+ */
 int recording_close(struct recording *r, struct err *e);
 
 /** Give up: what was added stays readable. NULL is fine. */

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,11 +192,42 @@ TEST(ids_in_the_file_are_those_of_the_graph)
 	unlink(path);
 }
 
+TEST(readers_do_not_keep_it_from_being_closed)
+{
+	char path[] = "/tmp/test_recording.wpdb.XXXXXX";
+	struct recording *r;
+	struct stored *s;
+	struct graph part, got;
+	sqlite3 *reader;
+	struct err e;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(recording_create(&r, path, true, &e), 0);
+	graph_init(&part);
+	process(&part, 1, 1);
+	assert_int_equal(sqlite3_open_v2(path, &reader, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM entity", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(recording_add(r, &part, 1, 2, &e), 0);
+	assert_int_equal(recording_close(r, &e), 0);
+	sqlite3_close(reader);
+	assert_int_equal(stored_open(&s, path, &e), 0);
+	graph_init(&got);
+	assert_int_equal(stored_load(s, &got, &e), 0);
+	assert_int_equal(got.nodes.n, 1);
+	stored_close(s);
+	graph_done(&got);
+	graph_done(&part);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(totals_survive_being_forgotten),
 		cmocka_unit_test(ids_in_the_file_are_those_of_the_graph),
+		cmocka_unit_test(readers_do_not_keep_it_from_being_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
