@@ -67,8 +67,11 @@ def both(s, state):
         same = [x for x in s.get("/api/v1/snapshots").json() if x["end_ns"] == end]
         if same and same[0]["start_ns"] == summary["start_ns"]:
             s.until(lambda: s.get("/api/v1/snapshots").json()[-1]["analysed"], "an analysis")
-            if s.get(f"/api/v1/bottlenecks?snapshot={same[0]['snapshot']}").status == 200:
-                return same[0]["snapshot"], path
+            number = same[0]["snapshot"]
+            # The kernel keeps so many of the newest waits: on a busy host some may be gone when the file is written.
+            chains = s.get(f"/api/v1/wait-chains?snapshot={number}")
+            if chains.status == 200 and chains.json()["analysis"]["seen_from_ns"] == of_file("show", path, of="waitfor")["seen_from_ns"]:
+                return number, path
 
 
 def same():

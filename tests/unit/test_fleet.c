@@ -275,6 +275,24 @@ TEST(parts_make_a_snapshot_when_all_are_there)
 	fleet_store_close(s);
 }
 
+TEST(parts_of_two_snapshots_may_come_between_each_other)
+{
+	struct fleet_store *s = open_store("between.db");
+	struct fleet_message m[4];
+
+	for (uint32_t i = 0; i < 4; i++) {
+		m[i] = message("alpha", "r", 1 + i / 2, "some");
+		m[i].part = 1 + i % 2;
+		m[i].parts = 2;
+	}
+	assert_int_equal(put(s, &m[0]), 1);
+	assert_int_equal(put(s, &m[2]), 1);
+	assert_int_equal(put(s, &m[3]), 1);
+	assert_int_equal(put(s, &m[1]), 1);
+	assert_int_equal(counts(s).taken, 2);
+	fleet_store_close(s);
+}
+
 TEST(runs_are_remembered_up_to_a_limit)
 {
 	struct fleet_store *s = open_store("runs.db");
@@ -354,6 +372,7 @@ int main(void)
 	    cmocka_unit_test(what_was_rolled_back_never_was),
 	    cmocka_unit_test(the_newest_snapshot_stays_whatever_comes_later),
 	    cmocka_unit_test(parts_make_a_snapshot_when_all_are_there),
+	    cmocka_unit_test(parts_of_two_snapshots_may_come_between_each_other),
 	    cmocka_unit_test(runs_are_remembered_up_to_a_limit),
 	    cmocka_unit_test(addresses_name_servers_and_a_stream),
 	    cmocka_unit_test(members_are_found_by_their_path),

@@ -52,7 +52,7 @@ static const char *const sql[STATEMENTS] = {
 	[PART_ADD] = "INSERT OR IGNORE INTO part VALUES(?1, ?2, ?3, ?4, ?5)",
 	[PART_COUNT] = "SELECT count(*) FROM part WHERE run = ?1 AND seq = ?2",
 	[PART_EACH] = "SELECT data FROM part WHERE run = ?1 AND seq = ?2 ORDER BY part",
-	[PART_DROP] = "DELETE FROM part WHERE run = ?1 AND seq <= ?2",
+	[PART_DROP] = "DELETE FROM part WHERE run = ?1 AND seq = ?2",
 	[MINUTE_ADD] = "INSERT INTO minute VALUES(?1, ?2, 1, ?3) ON CONFLICT DO UPDATE SET messages = messages + 1,"
 		       " bytes = bytes + excluded.bytes",
 	[MINUTE_TRIM] = "DELETE FROM minute WHERE host = ?1 AND minute <= ?2",
@@ -302,7 +302,7 @@ static int add_part(struct fleet_store *s, int64_t of, const struct fleet_messag
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW)
 		strbuf_addn(ret, sqlite3_column_blob(st, 0), (size_t)sqlite3_column_bytes(st, 0));
 	sqlite3_reset(st);
-	/* Of earlier ones that never became whole, too. */
+	/* Earlier ones may become whole yet: parts come by several processes, and again. */
 	return rc == SQLITE_DONE && !RUN(s, PART_DROP, of, (int64_t)m->seq) ? 1 : -EIO;
 }
 
