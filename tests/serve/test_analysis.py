@@ -23,12 +23,12 @@ def hold():
             end = time.monotonic() + 0.02
             while time.monotonic() < end:
                 pass
-        time.sleep(0.001)
+        time.sleep(0.004)
 def want():
     while True:
         with lock:
             pass
-        time.sleep(0.001)
+        time.sleep(0.004)
 threading.Thread(target=hold, daemon=True).start()
 for _ in range(3):
     threading.Thread(target=want, daemon=True).start()
