@@ -12,10 +12,22 @@ struct pairs {
 	uint32_t *next;     /* [nodes] another one with the same numbers */
 };
 
-static bool is_connected(const struct node *n)
+/* Does its other end have to be elsewhere? The one that its own host found is proved better. */
+static bool is_connected(struct graph *g, const struct node *n)
 {
-	return n->type == &rdma_qp_type && HAS(rdma_qp, n, qpn) && HAS(rdma_qp, n, rqpn) &&
-	       GET(rdma_qp, n, rqpn);
+	struct edge_list out;
+
+	if (n->type != &rdma_qp_type || !HAS(rdma_qp, n, qpn) || !HAS(rdma_qp, n, rqpn) ||
+	    !GET(rdma_qp, n, rqpn))
+		return false;
+	out = graph_out(g, n->index);
+	for (size_t i = 0; i < out.n; i++) {
+		const struct edge *d = g->edges.v[out.v[i]];
+
+		if (d->type == &connect_to_type && g->nodes.v[d->target]->type == &rdma_qp_type)
+			return false;
+	}
+	return true;
 }
 
 /* The only one of another host; NO: none or several. */
@@ -67,7 +79,7 @@ void stitch_queue_pairs(struct stitch_work *w)
 	size_t found = 0;
 
 	vec_for(&g->nodes, n)
-		if (is_connected(*n)) {
+		if (is_connected(g, *n)) {
 			uint64_t own = GET(rdma_qp, *n, qpn), other = GET(rdma_qp, *n, rqpn);
 
 			x.next[(*n)->index] = idmap_get(&x.first, own, other);
@@ -79,7 +91,7 @@ void stitch_queue_pairs(struct stitch_work *w)
 		bool several, back;
 		uint32_t other;
 
-		if (!is_connected(n))
+		if (!is_connected(g, n))
 			continue;
 		other = find_other(&x, n, &several);
 		w->ret->queue_pairs_ambiguous += several;

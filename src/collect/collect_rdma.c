@@ -189,6 +189,44 @@ static void emit_ports(struct rdma *r, struct graph *g)
 	r->last_ns = now;
 }
 
+/* IB_QPS_RTR, IB_QPS_RTS of rdma/ib_verbs.h: ready to receive, and to send as well. */
+enum { READY_TO_RECEIVE = 2, READY_TO_SEND = 3 };
+
+enum fits { FITS_NOT, FITS_UNTOLD, FITS };
+
+/*
+ * Both are looked at within microseconds: what one sends next is about what the other expects next. Twelve
+ * bits of packets are a millisecond at 200 Gbit/s; numbers of other connections begin anywhere in 24 bits.
+ */
+static enum fits packets_fit(const struct rdma_resource *from, const struct rdma_resource *to)
+{
+	uint32_t ahead;
+
+	if (from->state != READY_TO_SEND || (to->state != READY_TO_SEND && to->state != READY_TO_RECEIVE) ||
+	    from->sq_psn == RDMA_UNKNOWN || to->rq_psn == RDMA_UNKNOWN)
+		return FITS_UNTOLD;
+	ahead = (from->sq_psn - to->rq_psn + 4096) & 0xffffff;
+	return ahead <= 2 * 4096 ? FITS : FITS_NOT;
+}
+
+/*
+ * Are these two ends of one connection? Hosts that start alike number their queue pairs alike, so that two
+ * which lead to another host may name each other, or one itself, by chance.
+ */
+static bool is_pair(const struct rdma_resource *a, const struct rdma_resource *b)
+{
+	enum fits there, back;
+
+	if (b->kind != RDMA_QP || b->number != a->remote || b->remote != a->number)
+		return false;
+	there = packets_fit(a, b);
+	back = packets_fit(b, a);
+	if (there == FITS_NOT || back == FITS_NOT)
+		return false;
+	/* One that is connected with itself is rare: NCCL flushes so. It must be proved. */
+	return a != b || there == FITS;
+}
+
 const struct rdma_resource *rdma_other_end(const struct rdma_state *s, const struct rdma_resource *qp)
 {
 	const struct rdma_resource *same = NULL, *other = NULL;
@@ -197,7 +235,7 @@ const struct rdma_resource *rdma_other_end(const struct rdma_state *s, const str
 	if (qp->remote == RDMA_UNKNOWN || !qp->remote)
 		return NULL;
 	vec_for(&s->resources, x) {
-		if (x->kind != RDMA_QP || x->number != qp->remote || x->remote != qp->number)
+		if (!is_pair(qp, x))
 			continue;
 		if (x->dev == qp->dev) {
 			same = x;

@@ -14,7 +14,8 @@ void collect_rdma_describe(const struct collect *c, struct graph *g);
 
 /**
  * The queue pair of this host that is at the other end of @p qp: each must name the other, as numbers are of a
- * device only. On the same device rather than on another.
+ * device only, and the numbers of packets must not contradict, where they are known: others, of other hosts, have
+ * the same numbers. On the same device rather than on another.
  *
  * @return NULL: it is on another host, or several might be it
  */

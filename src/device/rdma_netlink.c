@@ -80,7 +80,7 @@ static void parse_entry(struct attrs in, enum rdma_kind kind, uint32_t dev, stru
 	struct rdma_resource r = {
 		.kind = kind, .dev = dev, .number = RDMA_UNKNOWN, .pid = RDMA_UNKNOWN, .pdn = RDMA_UNKNOWN,
 		.port = RDMA_UNKNOWN, .remote = RDMA_UNKNOWN, .type = RDMA_UNKNOWN, .state = RDMA_UNKNOWN,
-		.lkey = RDMA_UNKNOWN, .rkey = RDMA_UNKNOWN,
+		.lkey = RDMA_UNKNOWN, .rkey = RDMA_UNKNOWN, .sq_psn = RDMA_UNKNOWN, .rq_psn = RDMA_UNKNOWN,
 	};
 	struct attrs v;
 	uint16_t type;
@@ -95,6 +95,12 @@ static void parse_entry(struct attrs in, enum rdma_kind kind, uint32_t dev, stru
 			break;
 		case RDMA_NLDEV_ATTR_RES_RQPN:
 			r.remote = get_u32(&v);
+			break;
+		case RDMA_NLDEV_ATTR_RES_SQ_PSN:
+			r.sq_psn = get_u32(&v);
+			break;
+		case RDMA_NLDEV_ATTR_RES_RQ_PSN:
+			r.rq_psn = get_u32(&v);
 			break;
 		case RDMA_NLDEV_ATTR_PORT_INDEX:
 			r.port = get_u32(&v);

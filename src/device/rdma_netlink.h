@@ -26,6 +26,7 @@ struct rdma_resource {
 	uint32_t pdn;	   /**< QP, MR: its protection domain */
 	uint32_t port, remote; /**< QP: port, and number of the queue pair at the other end */
 	uint32_t type, state;  /**< QP: IB_QPT_…, IB_QPS_… */
+	uint32_t sq_psn, rq_psn; /**< QP: packet numbers, modulo 2^24, of the next one sent and the next one expected */
 	uint32_t lkey, rkey;   /**< MR; the kernel tells them to privileged readers only */
 	uint64_t length;       /**< MR: bytes; CQ: entries */
 	char owner[32];	       /**< part of the kernel that owns it; "": a process does */

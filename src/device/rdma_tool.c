@@ -74,6 +74,8 @@ static void set_member(const struct rdma_state *s, struct rdma_resource *r, cons
 	} numbers[] = {
 		{kinds[r->kind].number, &r->number}, {"pdn", &r->pdn},	 {"pid", &r->pid},   {"port", &r->port},
 		{"rqpn", &r->remote},
+		{"sq-psn", &r->sq_psn},
+		{"rq-psn", &r->rq_psn},
 	};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -101,7 +103,7 @@ static int parse_object(struct json_reader *reader, enum rdma_kind kind, struct 
 	struct rdma_resource r = {
 		.kind = kind, .dev = RDMA_UNKNOWN, .number = RDMA_UNKNOWN, .pid = RDMA_UNKNOWN, .pdn = RDMA_UNKNOWN,
 		.port = RDMA_UNKNOWN, .remote = RDMA_UNKNOWN, .type = RDMA_UNKNOWN, .state = RDMA_UNKNOWN,
-		.lkey = RDMA_UNKNOWN, .rkey = RDMA_UNKNOWN,
+		.lkey = RDMA_UNKNOWN, .rkey = RDMA_UNKNOWN, .sq_psn = RDMA_UNKNOWN, .rq_psn = RDMA_UNKNOWN,
 	};
 	char key[32];
 	int token;

@@ -68,6 +68,8 @@ static void add_qp(struct message *m, uint32_t lqpn, uint32_t rqpn, uint32_t pid
 	u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	u32(m, RDMA_NLDEV_ATTR_RES_LQPN, lqpn);
 	u32(m, RDMA_NLDEV_ATTR_RES_RQPN, rqpn);
+	u32(m, RDMA_NLDEV_ATTR_RES_SQ_PSN, lqpn + 1000);
+	u32(m, RDMA_NLDEV_ATTR_RES_RQ_PSN, lqpn + 2000);
 	attr(m, RDMA_NLDEV_ATTR_RES_TYPE, &type, 1);
 	attr(m, RDMA_NLDEV_ATTR_RES_STATE, &state, 1);
 	u32(m, RDMA_NLDEV_ATTR_RES_PDN, 7);
@@ -105,6 +107,8 @@ TEST(devices_and_queue_pairs_are_read)
 	assert_int_equal(s.resources.v[0].dev, 4);
 	assert_int_equal(s.resources.v[0].number, 17);
 	assert_int_equal(s.resources.v[0].remote, 18);
+	assert_int_equal(s.resources.v[0].sq_psn, 1017);
+	assert_int_equal(s.resources.v[0].rq_psn, 2017);
 	assert_int_equal(s.resources.v[0].pid, 4711);
 	assert_int_equal(s.resources.v[0].pdn, 7);
 	assert_int_equal(s.resources.v[0].port, 1);
@@ -174,7 +178,18 @@ TEST(memory_regions_are_read)
 static void qp(struct rdma_state *s, uint32_t dev, uint32_t number, uint32_t remote)
 {
 	vec_push(&s->resources,
-		 ((struct rdma_resource){.kind = RDMA_QP, .dev = dev, .number = number, .remote = remote}));
+		 ((struct rdma_resource){.kind = RDMA_QP, .dev = dev, .number = number, .remote = remote,
+					  .sq_psn = RDMA_UNKNOWN, .rq_psn = RDMA_UNKNOWN}));
+}
+
+/* The newest: 2: ready to receive, 3: to send as well. */
+static void packets(struct rdma_state *s, uint32_t state, uint32_t sq, uint32_t rq)
+{
+	struct rdma_resource *r = &s->resources.v[s->resources.n - 1];
+
+	r->state = state;
+	r->sq_psn = sq;
+	r->rq_psn = rq;
 }
 
 TEST(ends_are_joined_by_both_numbers_and_device)
@@ -197,6 +212,50 @@ TEST(ends_are_joined_by_both_numbers_and_device)
 	assert_null(rdma_other_end(&s, &s.resources.v[2]));
 	assert_null(rdma_other_end(&s, &s.resources.v[6]));
 	assert_null(rdma_other_end(&s, &s.resources.v[8]));
+	rdma_state_done(&s);
+}
+
+TEST(ends_whose_packets_contradict_are_not_joined)
+{
+	struct rdma_state s = {0};
+
+	/* Two programs of this host, and each talks with one of another host that numbered alike. */
+	qp(&s, 0, 19, 20);
+	packets(&s, 3, 0x123456, 0x654321);
+	qp(&s, 0, 20, 19);
+	packets(&s, 3, 0xabcdef, 0xfedcba);
+	assert_null(rdma_other_end(&s, &s.resources.v[0]));
+	assert_null(rdma_other_end(&s, &s.resources.v[1]));
+	/* Some packets are on their way, and the numbers wrap. */
+	packets(&s, 3, 0x654321 + 40, 0x123456 - 7);
+	assert_ptr_equal(rdma_other_end(&s, &s.resources.v[0]), &s.resources.v[1]);
+	s.resources.v[0].sq_psn = 3;
+	s.resources.v[1].rq_psn = 0xfffffe;
+	assert_ptr_equal(rdma_other_end(&s, &s.resources.v[1]), &s.resources.v[0]);
+	/* One way is enough. */
+	s.resources.v[1].rq_psn = 0x800000;
+	assert_null(rdma_other_end(&s, &s.resources.v[0]));
+	/* A server that never sends has no number to send: what it expects counts. */
+	qp(&s, 0, 30, 31);
+	packets(&s, 2, 0, 0x5000);
+	qp(&s, 0, 31, 30);
+	packets(&s, 3, 0x5001, 0x77777);
+	assert_ptr_equal(rdma_other_end(&s, &s.resources.v[2]), &s.resources.v[3]);
+	assert_ptr_equal(rdma_other_end(&s, &s.resources.v[3]), &s.resources.v[2]);
+	rdma_state_done(&s);
+}
+
+TEST(the_other_end_with_the_same_number_is_of_another_host)
+{
+	struct rdma_state s = {0};
+
+	qp(&s, 0, 17, 17);
+	assert_null(rdma_other_end(&s, &s.resources.v[0]));
+	packets(&s, 3, 0x1000, 0x900000);
+	assert_null(rdma_other_end(&s, &s.resources.v[0]));
+	/* A loop, as libraries use it to flush. */
+	packets(&s, 3, 0x1000, 0x1000);
+	assert_ptr_equal(rdma_other_end(&s, &s.resources.v[0]), &s.resources.v[0]);
 	rdma_state_done(&s);
 }
 
@@ -278,6 +337,8 @@ TEST(the_tool_tells_the_same)
 	assert_int_equal(r->dev, 3);
 	assert_int_equal(r->number, 17);
 	assert_int_equal(r->remote, 18);
+	assert_int_equal(r->sq_psn, 8666667);
+	assert_true(r->rq_psn == RDMA_UNKNOWN);
 	assert_int_equal(r->pid, 190);
 	assert_string_equal(r->owner, "");
 	assert_string_equal(rdma_qp_type_name(r->type), "RC");
@@ -313,6 +374,8 @@ int main(void)
 		cmocka_unit_test(ends_and_errors_are_told),
 		cmocka_unit_test(memory_regions_are_read),
 		cmocka_unit_test(ends_are_joined_by_both_numbers_and_device),
+		cmocka_unit_test(ends_whose_packets_contradict_are_not_joined),
+		cmocka_unit_test(the_other_end_with_the_same_number_is_of_another_host),
 		cmocka_unit_test(ports_and_counters_are_read),
 		cmocka_unit_test(the_tool_tells_the_same),
 		cmocka_unit_test(what_is_no_answer_of_the_tool_is_refused),

@@ -285,6 +285,44 @@ TEST(queue_pairs_are_joined_when_no_other_pair_fits)
 	graph_done(&g);
 }
 
+TEST(queue_pairs_that_their_host_joined_are_not_joined_again)
+{
+	struct stitched found;
+	struct side h[2];
+	struct graph g;
+
+	/* The same pair of numbers at both: each host has its own, by itself. */
+	for (int i = 0; i < 2; i++) {
+		uint32_t qp[2];
+
+		begin(&h[i], i ? "b" : "a", 7);
+		for (unsigned k = 0; k < 2; k++) {
+			struct node *n = graph_new_node(&h[i].g, &rdma_qp_type);
+
+			SET(rdma_qp, n, qpn, 0x11 + k);
+			SET(rdma_qp, n, rqpn, 0x12 - k);
+			SET(rdma_qp, n, dev, graph_str(&h[i].g, "rxe0"));
+			qp[k] = graph_add_node(&h[i].g, n)->index;
+		}
+		graph_link(&h[i].g, &connect_to_type, qp[0], qp[1]);
+		graph_link(&h[i].g, &connect_to_type, qp[1], qp[0]);
+	}
+	/* The same number at both ends, each on its host. */
+	add_queue_pair(&h[0], 0x21, 0x21);
+	add_queue_pair(&h[1], 0x21, 0x21);
+	join(h, 2, &g, &found);
+	assert_int_equal(found.queue_pairs, 2);
+	assert_int_equal(found.queue_pairs_ambiguous, 0);
+	assert_int_equal(count_nodes(&g, &rdma_endpoint_type), 0);
+	vec_for(&g.edges, d)
+		if ((*d)->type == &connect_to_type && g.nodes.v[(*d)->source]->type == &rdma_qp_type) {
+			const struct node *from = g.nodes.v[(*d)->source], *to = g.nodes.v[(*d)->target];
+
+			assert_int_equal(from->ns != to->ns, GET(rdma_qp, from, qpn) == 0x21);
+		}
+	graph_done(&g);
+}
+
 TEST(a_host_is_told_by_name_boot_or_installation)
 {
 	struct host_identity a = {.hostname = "x", .machine_id = "m", .boot_id = "1"}, b = a;
@@ -316,6 +354,7 @@ int main(void)
 	    cmocka_unit_test(addresses_that_two_hosts_have_are_ambiguous),
 	    cmocka_unit_test(rewritten_addresses_are_followed_where_an_end_knows_them),
 	    cmocka_unit_test(queue_pairs_are_joined_when_no_other_pair_fits),
+	    cmocka_unit_test(queue_pairs_that_their_host_joined_are_not_joined_again),
 	    cmocka_unit_test(a_host_is_told_by_name_boot_or_installation),
 	};
 
