@@ -837,6 +837,40 @@ TEST(what_others_wait_counts_where_one_has_the_cpu)
 	}
 }
 
+static bool has_command(const struct finding *fi, const char *part)
+{
+	vec_for(&fi->commands, c)
+		if (strstr(*c, part))
+			return true;
+	return false;
+}
+
+/* One that others wait for is not to be slowed down; one that only its own threads wait for may be. */
+TEST(nobody_is_told_to_slow_down_whom_others_wait_for)
+{
+	for (int waited = 0; waited < 2; waited++) {
+		struct wait_root root = {.state = STATE_RUN, .waiters = 3, .waited_ns = 20 * SECOND};
+		const struct finding *fi;
+		struct world w;
+
+		begin(&w);
+		neighbour(&w);
+		analyse(&w);
+		root.thread = w.g.nodes.n - 1;
+		assert_ptr_equal(at(&w, root.thread)->type, &thread_type);
+		vec_push(&w.w.roles, ((struct wait_role){.process = waited ? w.rank[0] : GET(thread, at(&w, root.thread), process)}));
+		vec_push(&root.roles, w.w.roles.n - 1);
+		vec_push(&w.w.roots, root);
+		find(&w);
+		fi = findings_about(&w.f, w.thread[0]);
+		assert_non_null(fi);
+		assert_string_equal(fi->rule, "cpu-wait");
+		assert_int_equal(has_command(fi, "renice -n 10 -p 300   # other"), !waited);
+		assert_non_null(strstr(fi->advice.v[0], waited ? "Leave the priority of other[300]" : "lower the priority of other[300]"));
+		done(&w);
+	}
+}
+
 TEST(who_lacks_cpus_like_all_blames_nobody)
 {
 	for (int busy = 0; busy < 2; busy++) {
@@ -942,6 +976,7 @@ int main(void)
 	    cmocka_unit_test(who_came_in_its_place_is_the_neighbour_that_counts),
 	    cmocka_unit_test(who_waits_for_its_parent_waits_for_work),
 	    cmocka_unit_test(what_others_wait_counts_where_one_has_the_cpu),
+	    cmocka_unit_test(nobody_is_told_to_slow_down_whom_others_wait_for),
 	    cmocka_unit_test(who_lacks_cpus_like_all_blames_nobody),
 	    cmocka_unit_test(a_stopped_process_that_nobody_waits_for_is_a_notice),
 	};

@@ -331,6 +331,47 @@ static enum severity starved_grade(struct rule_run *r, const struct starved *s)
 	return grade;
 }
 
+/* Whether threads of other processes wait for its threads: then it would be no gain that it is slowed down. */
+static bool holds_up_others(struct rule_run *r, const struct process_fact *p)
+{
+	const struct waitfor *w = r->x->s->w;
+
+	if (!w)
+		return false;
+	vec_for(&w->roots, root) {
+		if (root->idle || fact_process(r->x, root->thread) != p ||
+		    rule_grade(r, facts_pct(r->x, (double)root->waited_ns)) == SEVERITY_INFO)
+			continue;
+		vec_for(&root->roles, role)
+			if (w->roles.v[*role].process != p->node)
+				return true;
+	}
+	return false;
+}
+
+/* Whose CPUs or priority to change. @param one the process that has most of what is lacking; NULL: it is a crowd */
+static void advise_on_rival(struct rule_run *r, struct finding *fi, const struct starved *s,
+			    const struct process_fact *one)
+{
+	const struct process_fact *o = fact_process(r->x, s->rival->node);
+	const char *starved = rule_name(r, s->worst->node), *rival = rule_name(r, s->rival->node);
+
+	if (o && holds_up_others(r, o))
+		finding_advice(fi, rule_text(r, "Let %s and %s run on different CPUs (taskset, a cpuset). Leave the "
+					     "priority of %s as it is: others wait for it.",
+					     starved, rival, rival));
+	else if (!one)
+		finding_advice(fi, rule_text(r, "Let %s run on CPUs that %s and the others there do not use: no single "
+					     "one of them has most of what it lacks.",
+					     starved, rival));
+	else {
+		finding_advice(fi, rule_text(r, "Let %s run on CPUs that %s does not use, or lower the priority of %s.",
+					     starved, rival, rival));
+		finding_command(fi, rule_text(r, "renice -n 10 -p %" PRIu64 "   # %s",
+					      GET(process, r->x->g->nodes.v[one->node], pid), rule_name(r, one->node)));
+	}
+}
+
 static void starved_fired(struct rule_run *r, const struct process_fact *p, const struct starved *s)
 {
 	bool known = s->neighbour == NEIGHBOUR_OTHER;
@@ -362,10 +403,7 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 		fi->why =
 		    rule_text(r, "%sOn its CPUs ran %s for %s.", fi->why,
 			      rule_name(r, s->rival->node), rule_ns(r, (double)s->rival->run_ns));
-		finding_advice(
-		    fi, rule_text(
-			    r, "Give it CPUs that %s does not use, or lower the other's priority.",
-			    rule_name(r, s->rival->node)));
+		advise_on_rival(r, fi, s, one ? o : NULL);
 	} else if (s->neighbour == NEIGHBOUR_EQUAL) {
 		fi->why = rule_text(r, "%sOn its CPUs ran threads of the same job.", fi->why);
 		finding_advice(fi, "Run fewer of them at once, or give the job more CPUs.");
@@ -389,12 +427,10 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 		fi->why = rule_text(r, "%s Its nice value is %" PRId64 ": others come first.", fi->why,
 				    fact_nice(r->x, s->worst->node));
 		finding_advice(fi, "Start it without nice, or set its value back.");
-		finding_command(fi, rule_text(r, "renice -n 0 -p %" PRIu64,
-					      GET(thread, r->x->g->nodes.v[s->worst->node], tid)));
+		finding_command(fi, rule_text(r, "renice -n 0 -p %" PRIu64 "   # %s",
+					      GET(thread, r->x->g->nodes.v[s->worst->node], tid),
+					      rule_name(r, s->worst->node)));
 	}
-	if (o)
-		finding_command(fi, rule_text(r, "renice -n 10 -p %" PRIu64,
-					      GET(process, r->x->g->nodes.v[o->node], pid)));
 	fi->expectation = "At most the time lost; what the neighbour loses is not counted.";
 }
 
@@ -453,7 +489,7 @@ const struct rule rules_cpu[] = {
 	       "notice where equals of the same job "
 	       "had the CPU or all others lack CPUs likewise, one level less where it is not known who had it.",
      .needs = "thread.runq_ns (probe sched).",
-     .advice = "CPUs that the neighbour does not use, or a lower priority for it.",
+     .advice = "CPUs that the neighbour does not use, or a lower priority for it, unless others wait for it.",
      RULE_LIMITS(LIMIT_hot_runq),
      .family = "cpu",
      .check = check_cpu_wait},

@@ -317,6 +317,8 @@ static void finish_roots(struct folding *f)
 			r->wall_ns = (uint64_t)((double)r->wall_ns * ((double)w->window_ns / (double)covered));
 		if (r->wall_ns > r->waited_ns + r->own_ns)
 			r->wall_ns = r->waited_ns + r->own_ns;
+		if (w->window_ns && r->wall_ns > w->window_ns)
+			r->wall_ns = w->window_ns;
 	}
 	if (w->roots.n)
 		qsort(w->roots.v, w->roots.n, sizeof(*w->roots.v), root_order);
