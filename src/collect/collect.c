@@ -12,6 +12,7 @@
 #include "block_probe.h"
 #include "channels.h"
 #include "cleanup.h"
+#include "clock.h"
 #include "collect_block.h"
 #include "collect_container.h"
 #include "collect_device.h"
@@ -210,10 +211,14 @@ static int sample_rings(struct collect *c, struct graph *g, bool last, struct er
 
 static int sample_threads(struct collect *c, struct graph *g, bool last, struct err *e)
 {
+	int rc = 0;
+
 	if (c->sched_probe)
-		return collect_threads(c, g, last, e);
-	collect_threads_proc(c, g);
-	return 0;
+		rc = collect_threads(c, g, last, e);
+	else
+		collect_threads_proc(c, g);
+	c->read_ns = clock_mono_ns();
+	return rc;
 }
 
 static int sample_ipc(struct collect *c, struct graph *g, bool last, struct err *e)

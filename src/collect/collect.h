@@ -82,6 +82,8 @@ struct collect {
 	/** Sources that did not open, or that could not be read. */
 	VEC(struct trouble { const char *source; char *why; uint64_t readings; /**< that failed, 0: did not open */ }) troubles;
 	uint64_t ticks; /**< samples so far */
+	/** CLOCK_MONOTONIC at which the last sample read what threads did: what follows takes time and counts as the next one's */
+	uint64_t read_ns;
 	struct slow_reader reader; /**< for files that wait for the lock of a memory map */
 	uint64_t unreadable;
 	uint64_t lost_events; /**< of the process table, when it was last made whole */

@@ -23,12 +23,12 @@ static uint64_t clock_ns(clockid_t c)
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-/* @return when it was taken, ns since 1970 */
+/* @return until when it counts, ns since 1970 */
 static uint64_t sample(struct live *l, struct graph *part)
 {
 	graph_init(part);
 	collect_sample(&l->collect, part, false);
-	return clock_ns(CLOCK_MONOTONIC) + l->offset_ns;
+	return l->collect.read_ns + l->offset_ns;
 }
 
 int live_open(struct live **ret, const struct live_options *o, struct err *e)

@@ -153,7 +153,8 @@ static int sample(struct running *r, bool last, struct err *e)
 
 	graph_init(&part);
 	collect_sample(&r->collect, &part, last);
-	now = clock_ns(CLOCK_MONOTONIC);
+	/* Not the end of all the reading, of which there is much on a busy host: rates are of the time that was counted. */
+	now = r->collect.read_ns;
 	rc = recording_add(r->file, &part, r->last_ns + offset, now + offset, e);
 	graph_done(&part);
 	r->last_ns = now;
@@ -175,8 +176,8 @@ static int loop(struct running *r, struct err *e)
 	while (!rc && !r->stop) {
 		next += r->o->interval_ns;
 		/* An interval that took too long is not made up for. */
-		if (next < r->last_ns)
-			next = r->last_ns + r->o->interval_ns;
+		if (next < clock_ns(CLOCK_MONOTONIC))
+			next = clock_ns(CLOCK_MONOTONIC) + r->o->interval_ns;
 		wait_until(r, next < end ? next : end);
 		if (r->stop || clock_ns(CLOCK_MONOTONIC) >= end)
 			break;
