@@ -40,6 +40,7 @@ enum role {
 	ROLE_CONTAINER,
 	ROLE_SHELL,
 	ROLE_SERVER, /**< serves others, and nothing tells what */
+	ROLE_MONITOR, /**< observes others: profilers, exporters of figures */
 	ROLE_COUNT
 };
 

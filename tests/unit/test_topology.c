@@ -604,6 +604,28 @@ TEST(databases_and_web_servers_are_no_ranks)
 	graph_done(&g);
 }
 
+/* A profiler that is observed is a star of processes by its shape, and no job. */
+TEST(who_observes_is_no_rank)
+{
+	struct graph g;
+	struct topology t;
+	uint32_t main, helper;
+
+	graph_init(&g);
+	main = add_process(&g, 10, 1, "witty-profiler", "/usr/bin/witty-profiler serve");
+	for (uint64_t i = 0; i < 3; i++) {
+		helper = add_process(&g, 20 + i, 10, "witty-profiler", "/usr/bin/witty-profiler serve");
+		add_flow(&g, main, helper, "unix", 1000000);
+		add_flow(&g, helper, main, "unix", 1000000);
+	}
+	topology_init(&t, &g);
+	assert_int_equal(t.groups.n, 0);
+	assert_int_equal(actor_of_pid(&t, 10)->role, ROLE_MONITOR);
+	assert_int_equal(actor_of_pid(&t, 20)->role, ROLE_MONITOR);
+	topology_done(&t);
+	graph_done(&g);
+}
+
 TEST(two_jobs_side_by_side_stay_apart)
 {
 	struct graph g;
@@ -716,6 +738,7 @@ int main(void)
 	    cmocka_unit_test(data_between_nodes_is_a_finding),
 	    cmocka_unit_test(prefill_and_decode_are_told_apart),
 	    cmocka_unit_test(databases_and_web_servers_are_no_ranks),
+		cmocka_unit_test(who_observes_is_no_rank),
 	    cmocka_unit_test(two_jobs_side_by_side_stay_apart),
 	    cmocka_unit_test(a_file_without_anything_is_no_mistake),
 	    cmocka_unit_test(parents_in_a_circle_and_broken_maps_are_borne),

@@ -25,6 +25,7 @@ bool topo_is_foreign(const struct topo_actor *a)
 	case ROLE_CONTAINER:
 	case ROLE_SHELL:
 	case ROLE_CLIENT:
+	case ROLE_MONITOR:
 		return true;
 	default:
 		return false;

@@ -7,6 +7,7 @@ const char *role_name(enum role r)
 	    "unknown",          "launcher",    "API server",        "engine", "worker rank",
 	    "parameter server", "data loader", "object store",      "client", "database",
 	    "web server",       "build tool",  "container runtime", "shell",  "server",
+	    "monitoring tool",
 	};
 	_Static_assert(sizeof(names) / sizeof(names[0]) == ROLE_COUNT, "a role without a name");
 
