@@ -5,6 +5,8 @@
 #include "finding_hosts.h"
 #include "rule_parts.h"
 
+#define MUCH_LESS 10 /* times less time lost */
+
 static void finding_done(struct finding *fi)
 {
 	vec_done(&fi->subjects);
@@ -141,10 +143,17 @@ static void join(struct finding *into, struct finding *from)
 	finding_done(from);
 }
 
-/* The rule that stands first in the table is the more specific one, unless it is about much less.
- */
+static bool is_much_less(const struct finding *a, const struct finding *b)
+{
+	return a->lost_basis && b->lost_basis && a->lost_ns < b->lost_ns / MUCH_LESS;
+}
+
+/* The rule that stands first in the table is the more specific one, unless it is about much less: the title goes with
+ * the time lost that stands beside it. */
 static bool names_better(const struct finding *a, const struct finding *b)
 {
+	if (is_much_less(a, b) || is_much_less(b, a))
+		return is_much_less(b, a);
 	if (a->severity + 1 < b->severity || b->severity + 1 < a->severity)
 		return a->severity > b->severity;
 	return table_index(a) < table_index(b);

@@ -837,6 +837,26 @@ TEST(what_others_wait_counts_where_one_has_the_cpu)
 	}
 }
 
+/* A title beside a time lost of which it explains a small part would mislead. */
+TEST(what_lost_most_of_the_time_names_a_finding)
+{
+	for (int few = 0; few < 2; few++) {
+		struct world w;
+
+		begin(&w);
+		SET(thread, at(&w, w.thread[0]), minor_faults, few ? 700000 : 1500000);
+		analyse(&w);
+		serial(&w);
+		w.w.roots.v[0].waiters = 8;
+		find(&w);
+		assert_int_equal(w.f.v.n, 1);
+		assert_string_equal(w.f.v.v[0].rule, few ? "serial-thread" : "page-faults");
+		assert_string_equal(w.f.v.v[0].also.v[0].rule, few ? "page-faults" : "serial-thread");
+		assert_int_equal(w.f.v.v[0].lost_ns, 6 * SECOND);
+		done(&w);
+	}
+}
+
 static bool has_command(const struct finding *fi, const char *part)
 {
 	vec_for(&fi->commands, c)
@@ -976,6 +996,7 @@ int main(void)
 	    cmocka_unit_test(who_came_in_its_place_is_the_neighbour_that_counts),
 	    cmocka_unit_test(who_waits_for_its_parent_waits_for_work),
 	    cmocka_unit_test(what_others_wait_counts_where_one_has_the_cpu),
+	    cmocka_unit_test(what_lost_most_of_the_time_names_a_finding),
 	    cmocka_unit_test(nobody_is_told_to_slow_down_whom_others_wait_for),
 	    cmocka_unit_test(who_lacks_cpus_like_all_blames_nobody),
 	    cmocka_unit_test(a_stopped_process_that_nobody_waits_for_is_a_notice),
