@@ -164,7 +164,20 @@ const tests = {
     await page.fill("input[aria-label='Search: Threads']", "python3[112]");
     await page.locator(".threads .table tbody tr button.link", { hasText: "python3[112]" }).first().click();
     assert.match(await text(page, "svg.chain"), /EngineCore/);
-    assert.match(await text(page, ".roots li"), /EngineCore/);
+    assert.match(await text(page, ".roots li"), /EngineCore.*in sum over at least 4 threads/);
+    // What is said in sum over those who wait stands beside what the thread did itself.
+    assert.match(await text(page, ".roots li"), /Itself, it ran for 5\.00 s and had no CPU for 500 ms/);
+  },
+
+  async "a column without a value is left out, and the first order tells rows apart"(browser, file) {
+    const page = await newPage(browser);
+    await open(page, file, "#flows");
+    assert.equal(await page.locator(".flows .table thead th", { hasText: "Amount is" }).count(), 0, "nothing is estimated");
+    assert.match(await text(page, ".flows .legend-line .kind"), /device|pipe|tcp|unix/);
+    await open(page, file, "#threads");
+    const first = await page.locator("th[aria-sort]").textContent(), at = await page.locator("th[aria-sort]").evaluate((e) => e.cellIndex);
+    const cells = await page.locator(`.threads .table tbody tr > :nth-child(${at + 1})`).allTextContents();
+    assert.ok(new Set(cells).size > 1, `${first}: ${cells}`);
   },
 
   async "flows and placement: largest first, who is away"(browser, file) {

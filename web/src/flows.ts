@@ -31,10 +31,10 @@ export class FlowsView implements ViewPart {
         { title: "To", value: (l) => label(l.to), cell: (l) => name(label(l.to)) },
         { title: "Kind", value: (l) => l.kind, cell: (l) => h("span", { class: "tag " + kindClass(l.kind) }, l.kind) },
         { title: "Bytes", numeric: true, value: (l) => this.amount(l), cell: (l) => bytes(this.amount(l)) },
-        { title: "Rate", numeric: true, value: (l) => this.amount(l), cell: (l) => (l.bytes !== undefined && this.windowNs() ? rate((this.amount(l) ?? 0) / (this.windowNs() / 1e9)) : "\u2013") },
+        { title: "Rate", numeric: true, help: "On average of the window, or of the chosen part of it", value: (l) => this.amount(l), cell: (l) => (l.bytes !== undefined && this.windowNs() ? rate((this.amount(l) ?? 0) / (this.windowNs() / 1e9)) : "\u2013") },
         { title: "Messages", numeric: true, value: (l) => l.messages, cell: (l) => count(l.messages) },
         { title: "Receiver waited", numeric: true, help: "Time that threads of the receiver were blocked until threads of the sender woke them", value: (l) => l.waited_ns, cell: (l) => time(l.waited_ns) },
-        { title: "Split", value: (l) => (l.shared ? "estimated" : "") },
+        { title: "Amount is", optional: true, help: "Estimated: several share one end, and the amount is split among them", value: (l) => (l.shared ? "estimated" : "") },
       ],
     });
     this.element = h("div", { class: "flows" }, h("h2", {}, "Flows"), this.bands, this.matrix, h("section", { class: "card" }, this.table.element));
@@ -69,18 +69,33 @@ export class FlowsView implements ViewPart {
     return box ? (box.thread >= 0 ? this.model.doc.threads[box.thread].process : box.actor) : -1;
   }
 
+  /* Kinds that a reader finds in the other views and misses here. */
+  private notDrawn(drawn: string[]): string {
+    const sums = new Map<string, number>();
+    let within = 0;
+    for (const l of this.model.doc.links) {
+      const n = this.amount(l) ?? 0;
+      if (l.from === l.to) within += n;
+      else if (!drawn.includes(l.kind)) sums.set(l.kind, (sums.get(l.kind) ?? 0) + n);
+    }
+    const parts = [...sums].filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]).map(([kind, n]) => `${bytes(n)} by ${kind.replace(/_/g, " ")} in smaller flows`);
+    if (within > 0) parts.push(`${bytes(within)} within single processes`);
+    return parts.length ? ` Not drawn: ${parts.join(", ")}.` : "";
+  }
+
   private draw(): void {
     const amount = (l: Link): number | undefined => this.amount(l);
     const row = this.row(), links = this.model.doc.links.filter((l) => l.from !== l.to && (!state.brush || amount(l) !== 0));
     clear(this.bands);
     this.bands.append(h("h3", {}, "Where the data goes"));
     if (!links.length) { this.bands.append(h("p", {}, "No flows were recorded.")); this.matrix.replaceChildren(); return; }
-    const kinds = [...new Set(links.map((l) => l.kind))].sort();
+    const picture = sankeyPicture(this.model, { links, amount, most: BANDS, selected: row });
+    const kinds = [...new Set([...picture.querySelectorAll(".band")].map((b) => b.getAttribute("data-kind") ?? ""))].sort();
     this.bands.append(
       h("p", { class: "legend-line" }, ...kinds.map((k) => h("span", { class: "kind " + kindClass(k) }, h("i", { class: "line" }), k.replace(/_/g, " "))),
-        h("span", { class: "note" }, `From who asks (left) to who serves (right); the full part of a band goes to the right, the pale part comes back. The largest ${BANDS} at most; equal programs are one when they are many.`)),
+        h("span", { class: "note" }, `From who asks (left) to who serves (right); the full part of a band goes to the right, the pale part comes back. The largest ${BANDS} at most; more than three of one program are one band, with what they have together.${this.notDrawn(kinds)}`)),
       row >= 0 ? h("p", {}, "Selected: ", name(this.model.actorLabel(row)), " ", h("button", { type: "button", click: () => update({ selected: "" }) }, "Show all")) : "",
-      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Flows as bands" }, sankeyPicture(this.model, { links, amount, most: BANDS, selected: row }) as unknown as HTMLElement));
+      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Flows as bands" }, picture as unknown as HTMLElement));
     this.matrix.replaceChildren(matrixPart(this.model, amount));
   }
 }

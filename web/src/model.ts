@@ -45,6 +45,8 @@ export class Model {
     for (const f of this.findings)
       for (const id of new Set([...(f.root ? [f.root] : []), ...f.subjects])) {
         push(this.findingsOf, id, f);
+        // Who started processes that are misplaced is in its place itself.
+        if (isOfPlace(f) && f.subjects.length && !f.subjects.includes(id)) continue;
         for (let b = this.boxes.get(id) ?? null; b; b = b.parent) b.hot = Math.max(b.hot, severityRank(f.severity));
       }
     this.sort(this.root);
@@ -63,9 +65,14 @@ export class Model {
     const a = this.doc.actors[row];
     if (a.stands_for) return `${a.stands_for.toLocaleString("en")} more ${a.program || plural2(a.kind)}`;
     const label = a.label ?? a.id;
-    if (a.role === "worker rank" && a.rank !== undefined) return `${label} rank ${a.rank}`;
+    if (a.role === "worker rank" && a.rank !== undefined) return `${label} ${this.rankLabel(a)}`;
     const parent = a.role === "data loader" && a.parent !== undefined ? this.doc.actors[a.parent] : undefined;
-    return parent?.role === "worker rank" && parent.rank !== undefined ? `${label} loader of rank ${parent.rank}` : label;
+    return parent?.role === "worker rank" && parent.rank !== undefined ? `${label} loader of ${this.rankLabel(parent)}` : label;
+  }
+
+  /** "rank 1"; with the group, where there are several whose ranks have the same numbers. */
+  rankLabel(a: Actor): string {
+    return `rank ${a.rank}${this.doc.topology.groups.length > 1 ? ` of group ${a.group}` : ""}`;
   }
 
   /** Whom others wait for, most first: each once, with what it did meanwhile. */
@@ -78,15 +85,16 @@ export class Model {
         old.ns += r.waited_ns;
         old.waiters = Math.max(old.waiters, r.waiters);
         old.states.push([r.state, r.waited_ns]);
+        old.roles = [...new Set([...old.roles, ...r.roles])];
       }
     }
     return [...by.values()].sort((a, b) => b.ns - a.ns);
   }
 
-  /** Role of a thread's process where the thread is its first one, else the process. */
-  partOf(row: number): string {
-    const t = this.doc.threads[row], whole = this.actorLabel(t.process), a = this.doc.actors[t.process];
-    return t.tid !== a.pid ? whole : whole.slice((a.label ?? a.id).length).trim() || a.role || "main thread";
+  /** Threads that end long waits of others and wait themselves meanwhile, so that no chain of waits ends at them. */
+  passedOn(): Thread[] {
+    const roots = this.waitedFor(), ends = new Set(roots.map((r) => r.id)), least = roots[Math.min(roots.length, ROOTS_SHOWN) - 1]?.ns ?? 0;
+    return this.doc.threads.filter((t) => !ends.has(t.id) && (t.waited_for_ns ?? 0) > least).sort((a, b) => (b.waited_for_ns ?? 0) - (a.waited_for_ns ?? 0));
   }
 
   /** A thread with what it is part of. */
@@ -234,6 +242,13 @@ export class Model {
     const chosen = new Set([...first, ...rest.slice(0, FEW / 2).map((x) => x.c)]);
     box.children = [...box.children.filter((c) => c.kind !== "process"), ...chosen, ...all.filter((c) => !chosen.has(c))];
   }
+}
+
+/** Of those whom others wait for. */
+export const ROOTS_SHOWN = 6;
+
+function isOfPlace(f: Finding): boolean {
+  return f.layer === "interconnect" || f.layer === "memory";
 }
 
 /** Children of one kind that are shown before more are asked for. */

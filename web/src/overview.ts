@@ -1,12 +1,12 @@
 // The first view: what was observed, what stands out, and the findings with links to their evidence.
 
-import type { Entity, Finding } from "./data";
+import type { Actor, Entity, Finding, Link } from "./data";
 import { h, name } from "./dom";
 import { bytes, percent, plural, rate, time, UNKNOWN, when, withUnit } from "./format";
 import type { ViewPart } from "./main";
 import type { Model } from "./model";
 import { linkTo, View } from "./state";
-import { statesText } from "./threads";
+import { ownTime, statesText } from "./threads";
 
 /** Where the evidence about an entity is seen best. */
 function evidenceView(f: Finding, kind: string | undefined): View {
@@ -14,7 +14,7 @@ function evidenceView(f: Finding, kind: string | undefined): View {
   return f.layer === "memory" || f.layer === "interconnect" ? "placement" : "topology";
 }
 
-const FINDINGS_SHOWN = 12, FINDINGS_OPEN = 3, VALUES_SHOWN = 8, ALSO_SHOWN = 4;
+const FINDINGS_SHOWN = 12, FINDINGS_OPEN = 3, VALUES_SHOWN = 24, ALSO_SHOWN = 4;
 
 const LEFT_OUT: Record<string, string> = {
   threads: "the others are threads of the kernel, or did least", links: "the others are the smallest", findings: "the others lost less time",
@@ -59,7 +59,13 @@ export class OverviewView implements ViewPart {
       `runs ${percent(runs?.[1])} on node ${runs?.[0]}` +
       (has ? `, has ${percent(has[1])} of its memory on node ${has[0]}` : "") +
       (device ? `; its device ${device.label} is at node ${device.near ?? UNKNOWN}` : "") +
-      (ranks.length > 1 ? `; ${ranks.length - 1} more of its group are away too` : ""), "placement", a.id);
+      this.alsoAway(ranks.map((x) => x.a).filter((x) => x !== a && x.group === a.group)), "placement", a.id);
+  }
+
+  private alsoAway(others: Actor[]): string {
+    const numbers = others.map((x) => x.rank ?? 0).sort((x, y) => x - y);
+    return !numbers.length ? "" : numbers.length > 8 ? `; ${numbers.length} more ranks of its group are away too`
+      : `; of its group, ${numbers.length > 1 ? "ranks" : "rank"} ${numbers.join(", ")} ${numbers.length > 1 ? "are" : "is"} away too`;
   }
 
   private away(row: number): number {
@@ -71,18 +77,27 @@ export class OverviewView implements ViewPart {
     const [r] = this.model.waitedFor();
     if (!r) return this.card(title, "Not known", "No waits that a thread ended were recorded.");
     const t = r.thread === undefined ? undefined : this.model.doc.threads[r.thread];
-    return this.card(title, name(t ? this.model.threadLabel(r.thread as number) : r.id),
-      `${plural(r.waiters, "thread")} waited ${time(r.ns)} in total for it, which was meanwhile ${statesText(r)}` +
-      (t ? `; of ${this.model.actorLabel(t.process)}` : ""), "threads", r.id);
+    return this.card(title, name(t ? this.model.threadIn(r.thread as number) : r.id),
+      `held up at least ${plural(r.waiters, "thread")} for ${time(r.ns)} in sum over them, ${statesText(r, 2)}${t ? ownTime(t) : ""}`, "threads", r.id);
   }
 
   private biggestFlow(): HTMLElement {
-    const title = "Biggest flow";
+    const title = "Biggest flow between two";
     const l = this.model.doc.links.find((x) => x.bytes && x.from !== x.to);
     if (!l) return this.card(title, "Not known", "No amount of data was measured.");
     const per = this.model.windowNs ? `, ${rate(l.bytes! / (this.model.windowNs / 1e9))}` : "";
     return this.card(title, h("span", {}, name(this.model.actorLabel(l.from)), " \u2192 ", name(this.model.actorLabel(l.to))),
-      `${bytes(l.bytes)} ${l.kind === "storage" ? "of files" : `by ${l.kind.replace(/_/g, " ")}`}${per}`, "flows", this.model.doc.actors[l.from].id);
+      `${bytes(l.bytes)} ${l.kind === "storage" ? "of files" : `by ${l.kind.replace(/_/g, " ")}`}${per}${this.alike(l)}`, "flows", this.model.doc.actors[l.from].id);
+  }
+
+  /* Equal programs at one end are drawn as one in other views: what they have together. */
+  private alike(l: Link): string {
+    const { doc } = this.model, program = (row: number): string => (doc.actors[row].kind === "process" && doc.actors[row].group === undefined ? doc.actors[row].program ?? "" : "");
+    const [own, other, far] = l.kind === "storage" && doc.actors[l.from].kind === "storage" ? [l.to, l.from, "from"] as const : [l.from, l.to, "to"] as const;
+    if (!program(own)) return "";
+    const all = doc.links.filter((x) => x.kind === l.kind && x[far] === other && program(far === "to" ? x.from : x.to) === program(own));
+    const n = all.reduce((sum, x) => sum + (doc.actors[far === "to" ? x.from : x.to].stands_for ?? 1), 0);
+    return n > 1 ? `; all ${n} ${program(own)} together ${bytes(all.reduce((sum, x) => sum + (x.bytes ?? 0), 0))}` : "";
   }
 
   private busiest(): HTMLElement {
@@ -124,7 +139,8 @@ export class OverviewView implements ViewPart {
     const share = f.lost_ns && this.model.windowNs ? `${time(f.lost_ns)} lost` : "";
     return h("details", { class: `finding ${f.severity}`, open: this.opened.has(f) },
       h("summary", {}, h("span", { class: "severity" }, f.severity), " ", h("strong", {}, f.title), " ",
-        h("span", { class: "aside" }, [share, `${f.layer}`, `${f.confidence_pct} % sure`].filter(Boolean).join(" \u00b7 "))),
+        h("span", { class: "aside", title: "Time lost is an estimate in sum over threads; what it counts stands at the end. Confidence: how sure the rule is that this is so." },
+          [share, `${f.layer}`, `confidence ${f.confidence_pct} %`].filter(Boolean).join(" \u00b7 "))),
       h("p", {}, f.why),
       this.values(f),
       f.also.length > 0 && h("ul", { class: "also" }, ...f.also.slice(0, ALSO_SHOWN).map((x) => h("li", {}, h("strong", {}, x.title), x.why ? `: ${x.why}` : "")),
@@ -142,7 +158,7 @@ export class OverviewView implements ViewPart {
   private values(f: Finding): HTMLElement | null {
     const by = new Map<string, string[]>();
     for (const v of f.values.slice(0, VALUES_SHOWN)) {
-      const text = `${v.name} ${withUnit(v.value, v.unit)}` + (v.limit === undefined ? "" : ` (limit ${withUnit(v.limit, v.unit)})`);
+      const text = `${v.name.replace(/^cosine of (.*)$/, "similarity of $1 (1: on the same nodes, 0: on others)")} ${withUnit(v.value, v.unit)}` + (v.limit === undefined ? "" : ` (limit ${withUnit(v.limit, v.unit)})`);
       by.set(v.of ?? "", [...(by.get(v.of ?? "") ?? []), text]);
     }
     return by.size ? h("ul", { class: "values" }, ...[...by].map(([id, texts]) => h("li", {}, id && h("span", {}, name(this.model.labelOf(id)), ": "), texts.join("; ")))) : null;

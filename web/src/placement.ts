@@ -64,13 +64,14 @@ export class PlacementView implements ViewPart {
         { title: "User runs", value: (r) => home(r), cell: (r) => h("span", { class: "home " + home(r).replace(" ", "-") }, home(r)) },
         { title: "CPU by node", value: (r) => shares(actors[r.user], "cpu") },
         { title: "Memory by node", value: (r) => shares(actors[r.user], "memory") },
-        { title: "CPUs allowed", value: (r) => actors[r.user]?.place?.allowed ?? "" },
+        { title: "CPUs allowed", help: "To its first thread, at the last look", value: (r) => actors[r.user]?.place?.allowed ?? "" },
         { title: "Use", numeric: true, help: "On average of the window, or of the chosen part of it", value: (r) => use(r.d), cell: (r) => withUnit(use(r.d), "%") },
         { title: "Memory used", numeric: true, value: (r) => held(r.d), cell: (r) => bytes(held(r.d)) },
       ],
     });
     return h("section", { class: "card" }, h("h3", {}, "Devices and NUMA nodes"),
-      away > 0 && h("p", { class: "verdict warning" }, `${away} of ${rows.filter((r) => r.user >= 0).length} users run most of the time on another node than their device.`), table.element);
+      away > 0 && h("p", { class: "verdict warning" }, `${away} of ${rows.filter((r) => r.user >= 0).length} users run most of the time on another node than their device.`), table.element,
+      h("p", { class: "note" }, "CPUs allowed are those of the first thread at the last look: other threads can have their own, and a mask may have changed before, so that time is spent on other nodes too."));
   }
 
   private processes(): HTMLElement {
@@ -92,7 +93,7 @@ export class PlacementView implements ViewPart {
     });
     const verdict = new Table<(typeof rows)[0]>({ caption: "Agreement of CPU and memory", rows, sortBy: 3, step: 20, key: (x) => x.a.id, selected: state.selected, select: (x) => update({ selected: x.a.id }), search: (x) => model.actorLabel(x.row),
       columns: [{ title: "Process", value: (x) => model.actorLabel(x.row), cell: (x) => name(model.actorLabel(x.row)) }, { title: "Verdict", value: (x) => x.a.place?.mode ?? "not known" },
-        { title: "Similarity", numeric: true, help: "Cosine of CPU time by node and memory by node", value: (x) => x.a.place?.cosine, cell: (x) => withUnit(x.a.place?.cosine, "ratio") },
+        { title: "Similarity", numeric: true, help: "Of CPU time and memory by node (cosine): 1: memory is where it runs, 0: it is elsewhere", value: (x) => x.a.place?.cosine, cell: (x) => withUnit(x.a.place?.cosine, "ratio") },
         { title: "Accesses to other nodes", numeric: true, help: "Expected, if all its pages are used alike", value: (x) => x.a.place?.remote, cell: (x) => percent(x.a.place?.remote) },
         { title: "CPU time", numeric: true, value: (x) => x.a.cpu_ns, cell: (x) => time(x.a.cpu_ns) }] });
     return h("section", { class: "card" }, h("h3", {}, "Processes by node"), h("div", { class: "columns" }, map("cpu", "Share of CPU time by node"), map("memory", "Share of memory by node")), verdict.element);

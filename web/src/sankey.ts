@@ -30,13 +30,6 @@ function nameOf(model: Model, rows: Set<number>): string {
   return names.size === 1 && own && own !== "python3" && own !== "python" ? own : model.doc.actors[first].program ?? own;
 }
 
-/* The role that all of them have. */
-function roleOf(model: Model, rows: Set<number>): string {
-  const roles = new Set([...rows].map((r) => model.doc.actors[r].role ?? ""));
-  const [role] = roles;
-  return roles.size === 1 && role ? ` (${role})` : "";
-}
-
 /* Ranks and the selected one keep their own bands. */
 function endsOf(model: Model, o: SankeyOptions): (row: number) => End {
   const key = (row: number): string => {
@@ -57,7 +50,7 @@ function endsOf(model: Model, o: SankeyOptions): (row: number) => End {
     let end = ends.get(k);
     if (!end) {
       const n = several ? [...list].reduce((sum, r) => sum + (model.doc.actors[r].stands_for ?? 1), 0) : 1;
-      ends.set(k, end = { key: k, row, count: n, label: several ? `${n} \u00d7 ${nameOf(model, list)}${roleOf(model, list)}` : model.actorLabel(row) });
+      ends.set(k, end = { key: k, row, count: n, label: several ? `${n} \u00d7 ${nameOf(model, list)} together` : model.actorLabel(row) });
     }
     return end;
   };
@@ -155,7 +148,7 @@ export function sankeyPicture(model: Model, o: SankeyOptions): SVGSVGElement {
     // What is too small to be seen gets a line all the same.
     links: bands.map((band) => ({ source: index.get(band.a) ?? 0, target: index.get(band.b) ?? 0, value: Math.max(band.there + band.back, most / 150), band })),
   };
-  const made = sankey<End, Edge>().nodeWidth(14).nodePadding(16).nodeAlign(sankeyJustify).extent([[190, 10], [W - 190, H - 10]])(graph);
+  const made = sankey<End, Edge>().nodeWidth(14).nodePadding(16).nodeAlign(sankeyJustify).extent([[230, 10], [W - 230, H - 10]])(graph);
   const svg = s("svg", { class: "picture sankey", viewBox: `0 0 ${W} ${H}`, role: "group", "aria-label": "Flows as bands; the table below has the same content" });
   const lines = s("g", { class: "bands" }), amounts = s("g", { "aria-hidden": "true" }), nodes = s("g");
   const path = sankeyLinkHorizontal<End, Edge>();
@@ -163,7 +156,7 @@ export function sankeyPicture(model: Model, o: SankeyOptions): SVGSVGElement {
     const { band } = l, width = Math.max(1.5, l.width ?? 1), total = band.there + band.back || 1;
     const label = `${band.a.label} \u2192 ${band.b.label}: ${band.known ? bytes(band.there) : "amount not known"}` +
       `${band.back ? `, back ${bytes(band.back)}` : ""}; ${band.kind}`;
-    const g = s("g", { class: `band ${kindClass(band.kind)}${band.known ? "" : " unknown"}`, "data-a": band.a.row, "data-b": band.b.row }, s("title", {}, label));
+    const g = s("g", { class: `band ${kindClass(band.kind)}${band.known ? "" : " unknown"}`, "data-kind": band.kind, "data-a": band.a.row, "data-b": band.b.row }, s("title", {}, label));
     const put = (share: number, offset: number, cls: string): void => {
       if (share <= 0) return;
       const y0 = l.y0, y1 = l.y1;
@@ -187,7 +180,7 @@ export function sankeyPicture(model: Model, o: SankeyOptions): SVGSVGElement {
     const first = !n.targetLinks?.length;
     const g = s("g", { class: `knot${box.id === state.selected ? " selected" : ""}` }, s("title", {}, n.label),
       s("rect", { x: x0, y: y0, width: x1 - x0, height: Math.max(2, y1 - y0), rx: 2 }),
-      s("text", { x: first ? x0 - 6 : x1 + 6, y: (y0 + y1) / 2 + 4, "text-anchor": first ? "end" : "start" }, isolated(n.label, 28)));
+      s("text", { x: first ? x0 - 6 : x1 + 6, y: (y0 + y1) / 2 + 4, "text-anchor": first ? "end" : "start" }, isolated(n.label, 34)));
     pressable(g, model.doc.actors[n.row].kind, () => update({ selected: box.id === state.selected ? "" : box.id }));
     nodes.append(g);
   }

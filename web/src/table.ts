@@ -10,6 +10,8 @@ export interface Column<T> {
   cell?: (row: T) => Node | string;
   numeric?: boolean;
   wide?: boolean;
+  /** Left out where no row has a value. */
+  optional?: boolean;
 }
 
 export interface TableOptions<T> {
@@ -19,7 +21,7 @@ export interface TableOptions<T> {
   key?: (row: T) => string;       // id of the entity that a row is about
   selected?: string;
   select?: (row: T) => void;
-  sortBy?: number;
+  sortBy?: number | string;       // index or title of a column
   ascending?: boolean;
   step?: number;                  // rows at once
   /** Text that a search looks at; none: no search field. */
@@ -38,6 +40,7 @@ export class Table<T> {
   private readonly note = h("p", { class: "note", role: "status" });
   private readonly more = h("button", { type: "button", click: () => { this.shown += this.step; this.draw(); } }, "Show more");
   private readonly heads: HTMLTableCellElement[] = [];
+  private readonly o: TableOptions<T>;
   private sortBy: number;
   private ascending: boolean;
   private shown: number;
@@ -46,9 +49,11 @@ export class Table<T> {
   private rows: T[];
   private selected: string;
 
-  constructor(private readonly o: TableOptions<T>) {
+  constructor(options: TableOptions<T>) {
+    const o = this.o = { ...options, columns: options.columns.filter((c) => !c.optional || options.rows.some((r) => !["", undefined].includes(c.value(r) as string | undefined))) };
+    const wanted = typeof options.sortBy === "number" ? options.columns[options.sortBy].title : options.sortBy;
     this.rows = o.rows;
-    this.sortBy = o.sortBy ?? 0;
+    this.sortBy = Math.max(0, o.columns.findIndex((c) => c.title === wanted));
     this.ascending = o.ascending ?? false;
     this.step = this.shown = o.step ?? 100;
     this.selected = o.selected ?? "";

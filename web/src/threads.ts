@@ -5,7 +5,7 @@ import type { Profile, Thread } from "./data";
 import { clear, h, name } from "./dom";
 import { bytes, count, percent, time } from "./format";
 import type { ViewPart } from "./main";
-import { IDLE, Model, type Waited } from "./model";
+import { IDLE, Model, ROOTS_SHOWN, type Waited } from "./model";
 import { state, update } from "./state";
 import { Table } from "./table";
 import { sparkline, threadIn } from "./time";
@@ -41,9 +41,20 @@ function mainCause(t: Thread): string {
   return causes.length ? causes[0][0] : Object.keys(t.causes ?? {}).length ? "idle" : "";
 }
 
-/** What a thread did while others waited for it. */
-export function statesText(w: Waited): string {
-  return w.states.map(([state, ns]) => (w.states.length > 1 ? `${state} (${time(ns)})` : state)).join("; ");
+/** What a thread did while others waited for it, and for how much of the sum; the most of it first. */
+export function statesText(w: Waited, most = w.states.length): string {
+  const all = [...w.states].sort((a, b) => b[1] - a[1]).slice(0, most);
+  return w.states.length > 1 ? all.map(([state, ns], i) => `${time(ns)} ${i ? "" : "while it was "}${state}`).join(", ") : `while it was ${w.states[0]?.[0] ?? "\u2013"}`;
+}
+
+/** The same without the number of those who wait: what the thread itself did in the window. */
+export function ownTime(t: Thread): string {
+  return t.run_ns === undefined ? "" : `. Itself, it ran for ${time(t.run_ns)}` + (t.runq_ns === undefined ? "" : ` and had no CPU for ${time(t.runq_ns)}`);
+}
+
+/* "25 python of 4 processes": how many threads there are of a name, not how many of them wait. */
+function roleText(text: string): string {
+  return text.replace(/^(\d+) /, "$1 threads ");
 }
 
 export class ThreadsView implements ViewPart {
@@ -57,22 +68,21 @@ export class ThreadsView implements ViewPart {
     const known = doc.threads.some((x) => x.profile);
     this.table = new Table<number>({
       caption: "Threads", rows: this.rows(), key: (r) => t(r).id, selected: state.selected, step: 50,
-      // Hot threads first, as the analysis ranks them; else by time on a CPU.
-      sortBy: known ? 2 : 3,
+      sortBy: this.firstOrder(known),
       select: (r) => update({ selected: t(r).id }),
       search: (r) => `${model.threadLabel(r)} ${model.actorLabel(t(r).process)} ${t(r).profile?.class ?? ""} ${t(r).profile?.cause ?? ""} ${mainCause(t(r))} ${doc.actors[t(r).process].role ?? ""}`,
       empty: doc.threads.length ? "No thread matches." : "No threads were recorded.",
       columns: [
         { title: "Thread", value: (r) => model.threadLabel(r), cell: (r) => name(model.threadLabel(r)) },
-        { title: "Process", value: (r) => model.actorLabel(t(r).process), cell: (r) => name(model.partOf(r)) },
+        { title: "Process", value: (r) => model.actorLabel(t(r).process), cell: (r) => name(model.actorLabel(t(r).process)) },
         { title: "Score", numeric: true, help: "Points of 6: CPU, run queue, switches, placement, cache, waited for", value: (r) => this.score(r), cell: (r) => this.scoreText(r) },
-        { title: "Running", numeric: true, help: "Time on a CPU, and its share", value: (r) => t(r).run_ns, cell: (r) => (t(r).run_ns === undefined ? "\u2013" : `${time(t(r).run_ns)} (${percent(model.share(t(r), t(r).run_ns))})`) },
-        { title: "Woke others after", numeric: true, help: "Time that other threads were blocked until this one woke them, whoever held it up itself; idle waits left out", value: (r) => t(r).waited_for_ns, cell: (r) => time(t(r).waited_for_ns) },
-        { title: "Class", value: (r) => t(r).profile?.class ?? "" },
+        { title: "Running", numeric: true, optional: true, help: "Time on a CPU, and its share of the time that the thread was observed: less than the window, if it began or ended in it", value: (r) => t(r).run_ns, cell: (r) => (t(r).run_ns === undefined ? "\u2013" : `${time(t(r).run_ns)} (${percent(model.share(t(r), t(r).run_ns))})`) },
+        { title: "Ended waits of", numeric: true, optional: true, help: "Time that others were blocked until this thread woke them, in sum over them, whoever held it up itself; idle waits left out. The list above counts the same waits at the end of their chains.", value: (r) => t(r).waited_for_ns, cell: (r) => time(t(r).waited_for_ns) },
+        { title: "Class", help: "What it does most: computing, communication, a driver's work", value: (r) => t(r).profile?.class ?? "" },
         { title: "Held up by", value: (r) => t(r).profile?.cause ?? mainCause(t(r)) },
-        { title: "Time: running, runnable, blocked", wide: true, value: (r) => model.share(t(r), t(r).run_ns), cell: (r) => timeBar(model, r) },
-        { title: "No CPU", numeric: true, help: "Time runnable, but not running", value: (r) => t(r).runq_ns, cell: (r) => time(t(r).runq_ns) },
-        { title: "Switches", numeric: true, help: "Voluntary and involuntary, in the window", value: (r) => (t(r).voluntary_switches ?? 0) + (t(r).involuntary_switches ?? 0) || undefined,
+        { title: "Time: running, runnable, blocked", wide: true, optional: true, value: (r) => model.share(t(r), t(r).run_ns), cell: (r) => timeBar(model, r) },
+        { title: "No CPU", numeric: true, optional: true, help: "Time runnable, but not running", value: (r) => t(r).runq_ns, cell: (r) => time(t(r).runq_ns) },
+        { title: "Switches (own + forced)", numeric: true, optional: true, help: "In the window: to wait (voluntary), and because another took the CPU (involuntary)", value: (r) => (t(r).voluntary_switches ?? 0) + (t(r).involuntary_switches ?? 0) || undefined,
           cell: (r) => t(r).voluntary_switches === undefined ? "\u2013" : `${count(t(r).voluntary_switches)} + ${count(t(r).involuntary_switches)}` },
         ...(doc.time && doc.time.starts_ns.length > 1 ? [{ title: "Over time", help: "Time on a CPU in each interval", value: () => undefined, cell: (r: number) => sparkline(doc.time?.threads[r]?.[0]) }] : []),
       ],
@@ -80,7 +90,9 @@ export class ThreadsView implements ViewPart {
     this.element = h("div", { class: "threads" }, h("h2", {}, "Threads"),
       h("p", { class: "legend-line" }, ...["run|running", "runq|runnable, no CPU", "cause-futex|lock (futex)", "cause-pipe|pipe, queue", "cause-socket|socket", "cause-disk|disk, file", "cause-device|device", "cause-other|other", "cause-idle|idle: poll, sleep"]
         .map((x) => x.split("|")).map(([cls, label]) => h("span", {}, h("i", { class: "key " + cls }), label))),
-      this.roots(), this.detail, this.table.element);
+      this.roots(), this.detail,
+      !doc.threads.some((x) => x.run_ns !== undefined) && h("p", { class: "note" }, "Times of threads are not in this file: what holds them up is judged by where they run and where their memory is, and columns of times are left out."),
+      this.table.element);
     this.draw();
   }
 
@@ -103,6 +115,13 @@ export class ThreadsView implements ViewPart {
     return profile && profile.possible ? profile.points * 1e7 - r : undefined;
   }
 
+  /* Hot threads first, as the analysis ranks them; where all have the same points, by what tells them apart. */
+  private firstOrder(known: boolean): string {
+    const { threads } = this.model.doc, points = new Set(threads.map((x) => x.profile?.points));
+    if (known && points.size > 1) return "Score";
+    return threads.some((x) => x.waited_for_ns) ? "Ended waits of" : threads.some((x) => x.run_ns) ? "Running" : "Score";
+  }
+
   private scoreText(r: number): Node | string {
     const { profile } = this.model.doc.threads[r];
     if (!profile || !profile.possible) return "\u2013";
@@ -111,15 +130,17 @@ export class ThreadsView implements ViewPart {
 
   /* Whom others wait for: the first question to a slow system. */
   private roots(): HTMLElement {
-    const { model } = this, all = model.waitedFor().slice(0, 6);
+    const { model } = this, all = model.waitedFor().slice(0, ROOTS_SHOWN), passed = model.passedOn().slice(0, 4);
     if (!all.length) return h("p", { class: "note" }, "Which threads others wait for is not known: no wait that a thread ended was recorded.");
     const most = all[0].ns;
     return h("section", { class: "card" }, h("h3", {}, "Whom others wait for most"),
-      h("p", { class: "note" }, "Time that threads were held up by it, at the end of their chains of waits; idle waits left out."), h("ul", { class: "roots" }, ...all.map((r) => h("li", {},
+      h("p", { class: "note" }, "Time that threads were held up by it, in sum over them, at the end of their chains of waits; idle waits left out."), h("ul", { class: "roots" }, ...all.map((r) => h("li", {},
       h("button", { type: "button", class: "link", click: () => update({ selected: r.id }) }, name(r.thread === undefined ? r.id : model.threadIn(r.thread))),
       h("span", { class: "bar", "aria-hidden": "true" }, h("i", { class: "amount-of", style: `width:${(r.ns / most * 100).toFixed(1)}%` })),
-      h("span", {}, h("strong", {}, time(r.ns)), ` waited by ${r.waiters} ${r.waiters === 1 ? "thread" : "threads"} (`,
-        ...r.roles.flatMap((x, i) => [i ? ", " : "", name(x)]), "); meanwhile it was ", statesText(r))))));
+      h("span", {}, h("strong", {}, time(r.ns)), ` in sum over at least ${r.waiters} ${r.waiters === 1 ? "thread" : "threads"} (among ${r.roles.length > 1 ? "these: " : ""}`,
+        ...r.roles.slice(0, 6).flatMap((x, i) => [i ? ", " : "", name(roleText(x))]), "): ", statesText(r), r.thread === undefined ? "" : ownTime(model.doc.threads[r.thread]))))),
+      passed.length > 0 && h("p", { class: "note passed-on" }, "These ended long waits of others too, but waited themselves meanwhile, so that the chains go on from them: ",
+        ...passed.flatMap((t, i) => [i ? ", " : "", h("button", { type: "button", class: "link", click: () => update({ selected: t.id }) }, name(model.labelOf(t.id))), ` ${time(t.waited_for_ns)}`])));
   }
 
   private selectedThread(): number {
@@ -144,7 +165,7 @@ export class ThreadsView implements ViewPart {
   }
 
   private profile(p: Profile): HTMLElement {
-    return h("div", {}, h("p", {}, h("strong", {}, `${p.points} of ${p.possible} points (${p.level}); class: ${p.class}; held up by: ${p.cause}`)),
+    return h("div", {}, h("p", {}, h("strong", {}, `${p.points} of ${p.possible} points that can be known (${p.level}); class: ${p.class}; held up by: ${p.cause}`)),
       p.class_why && h("p", {}, `class: ${p.class_why}`), p.cause_why && h("p", {}, `held up: ${p.cause_why}`),
       (p.reasons?.length || p.rules?.length) ? h("ul", {}, ...[...(p.reasons ?? []), ...(p.rules ?? [])].map((x) => h("li", {}, `${x.rule ? x.rule + ": " : ""}${x.text}${x.advice ? ` \u2013 ${x.advice}` : ""}`))) : "",
       ...[p.affinity, p.switching].map((x) => x && h("p", {}, x)));
@@ -154,7 +175,7 @@ export class ThreadsView implements ViewPart {
     const m = this.model, a = m.doc.actors[t.process];
     return [["running", `${time(t.run_ns)} (${percent(m.share(t, t.run_ns))})`], ["runnable, no CPU", time(t.runq_ns)],
       ["blocked", time(t.blocked_ns)], ["migrations", count(t.migrations)], ["wake-ups", count(t.wakeups)],
-      ["others waited for it", time(t.waited_for_ns)], ["data of its process", `in ${bytes(a.bytes_in)}, out ${bytes(a.bytes_out)}`],
+      ["ended waits of others", time(t.waited_for_ns)], ["data of its process", `in ${bytes(a.bytes_in)}, out ${bytes(a.bytes_out)}`],
       ...(a.role ? [["role of its process", a.role] as [string, string]] : [])];
   }
 

@@ -108,7 +108,7 @@ export class TimeView implements ViewPart {
     const disks = t.moved.filter((x) => x.id?.startsWith("block_device")), nics = t.moved.filter((x) => !x.id?.startsWith("block_device"));
     const number = (v: number): string => count(Math.round(v * 100) / 100);
     const charts: Chart[] = [
-      { title: "CPU", note: "cores in use, by process", series: t.cpu, scale: cores, format: number },
+      { title: "CPU", note: `cores in use, by process${this.cores()}`, series: t.cpu, scale: cores, format: number },
       { title: "Flows", note: "bytes a second sent between processes, read and written, by kind", series: [...flows, ...reads], scale: perSecond, format: rate },
       { title: "Waits", note: "threads blocked on average, by cause, counted in the interval in which they end; idle ones (poll, sleep, child, signal) left out", series: waits, scale: cores, format: number },
       { title: "Network", note: "bytes a second through network interfaces, received and sent", series: nics, scale: perSecond, format: rate },
@@ -122,6 +122,11 @@ export class TimeView implements ViewPart {
         const all = this.capacity(x.id) ?? Math.max(1, ...x.values.map((v) => v ?? 0));
         return { label: this.model.labelOf(x.id), id: x.id, values: x.values.map((v) => v === null ? null : v / all) };
       }), percent));
+  }
+
+  private cores(): string {
+    const all = this.model.doc.hosts.map((x) => Number(x.fields.cpus));
+    return all.length && all.every((n) => n > 0) ? `; there are ${all.reduce((a, n) => a + n, 0)}` : "";
   }
 
   private capacity(id: string): number | undefined {

@@ -93,7 +93,7 @@ export class TopologyView implements ViewPart {
         update({ kindsOff: off });
       } }), h("i", { class: "line" }), kind.replace(/_/g, " ")));
     return h("fieldset", { class: "legend" }, h("legend", {}, "Flows by kind"), ...kinds,
-      h("span", { class: "note" }, "The wider, the more bytes (width grows with the root); dashed: amount not known; red: a process away from the node of its device or memory; \u25b2: a warning or worse is about it; + opens a box"));
+      h("span", { class: "note" }, "The wider, the more bytes (width grows with the root); dashed: amount not known; red text, and red lines in place of the colour of their kind: a process away from the node of its device or memory; \u25b2 and a coloured border: a finding is about it or about what is inside, brown a warning, red a critical one; + opens a box"));
   }
 
   private zoomButtons(): HTMLElement {

@@ -69,7 +69,7 @@ function curvePath(a: Placed, b: Placed): Path {
 
 type Point = [x: number, y: number];
 
-const AMOUNT_W = 52, AMOUNT_H = 18;
+const AMOUNT_W = 52, AMOUNT_H = 18, HEADING = 22; // of an open box, whose name stands at its top
 
 /* A place for the amount on the curve where it hides no name and no other amount; undefined: there is none. */
 function freePlace(path: Path, closed: Placed[], taken: Point[]): Point | undefined {
@@ -93,7 +93,7 @@ function isAway(model: Model, c: Curve): boolean {
 export function drawCurves(model: Model, l: Layout, curves: Curve[], shown: number, press: (c: Curve) => void): [SVGGElement, SVGGElement] {
   const g = s("g", { class: "curves" }), amounts = s("g", { class: "amounts", "aria-hidden": "true" });
   const known = curves.filter((c) => c.known && c.bytes > 0);
-  const most = known[0]?.bytes ?? 1, closed = l.all.filter((p) => !p.open), taken: Point[] = [], paths = new Map<Curve, Path>();
+  const most = known[0]?.bytes ?? 1, closed = l.all.map((p) => (p.open ? { ...p, h: HEADING } : p)), taken: Point[] = [], paths = new Map<Curve, Path>();
   // The widest last, on top of the others.
   curves.slice(0, shown).reverse().forEach((c) => {
     const share = Math.sqrt(c.bytes / most), away = isAway(model, c);
@@ -134,8 +134,8 @@ function subtitle(model: Model, box: Box): string {
   if (a) {
     const cpu = a.cpu_ns === undefined ? "" : `cpu ${time(a.cpu_ns)}`;
     const wrong = misplaced(model, box);
-    if (wrong) return [a.rank === undefined ? "" : `rank ${a.rank}`, wrong].filter(Boolean).join(", ");
-    return [a.role && a.role + (a.role === "worker rank" ? ` ${a.rank}` : ""), cpu].filter(Boolean).join(", ");
+    if (wrong) return [a.rank === undefined ? "" : model.rankLabel(a), wrong].filter(Boolean).join(", ");
+    return [a.role === "worker rank" ? model.rankLabel(a) : a.role, cpu].filter(Boolean).join(", ");
   }
   return inside(model, box);
 }
@@ -165,7 +165,7 @@ function drawBox(model: Model, p: Placed, select: (p: Placed) => void, toggle: (
   const g = s("g", { class: `box ${box.kind}${p.open ? " open" : ""}${p.more ? " more" : ""} hot-${hot}`, "data-id": idOf(p), transform: `translate(${p.x} ${p.y})` },
     s("title", {}, p.more ? `${p.more} more, less important: press to show them` : `${box.kind} ${box.label}`),
     s("rect", { width: p.w, height: p.h, rx: p.open ? 8 : 5 }));
-  const taken = p.open || box.children.length || box.hot >= 3 ? 38 : 18, room = Math.floor((p.w - taken) / (p.open ? 8 : 7.4));
+  const taken = p.open || box.children.length || box.hot >= 3 ? 38 : 18, room = Math.floor((p.w - taken) / (p.open ? 8.6 : 7.4));
   if (p.more) {
     g.append(s("text", { x: 10, y: 20 }, `+ ${p.more} more`));
   } else if (p.open) {

@@ -35,10 +35,10 @@ function facts(model: Model, box: Box): [string, string][] {
     put("running", `${time(t.run_ns)} (${percent(model.share(t, t.run_ns))})`, t.run_ns);
     put("runnable, no CPU", time(t.runq_ns), t.runq_ns);
     put("blocked", time(t.blocked_ns), t.blocked_ns);
-    put("others waited for it", time(t.waited_for_ns), t.waited_for_ns);
+    put("ended waits of others", time(t.waited_for_ns), t.waited_for_ns);
   }
   if (a) {
-    put("role", `${a.role}${a.group === undefined ? "" : `, rank ${a.rank} of group ${a.group}`} (${a.role_pct} % sure)`, a.role);
+    put("role", `${a.role}${a.group === undefined ? "" : `, rank ${a.rank} of group ${a.group}`} (confidence ${a.role_pct} %)`, a.role);
     put("because", a.role_why, a.role_why);
     put("command", a.cmdline, a.cmdline);
     put("CPU time", time(a.cpu_ns), a.cpu_ns);
