@@ -51,14 +51,16 @@ static void is_there(struct collect *c, struct proc *p)
 static int on_task(void *ctx, const struct proc_task *t)
 {
 	struct collect *c = ctx;
-	uint64_t before = c->procs.made;
 	uint32_t i;
 	struct proc *p;
+	bool first;
 
 	if (t->task.tid != t->task.tgid)
 		return 0;
 	i = procs_get(&c->procs, t->task.tgid, t->task.leader_start_ns);
 	p = &c->procs.v.v[i];
+	/* Others may have met it before, who know less of it. */
+	first = !p->has_ids;
 	p->dirty |= p->ppid != t->ppid || memcmp(p->name, t->comm, sizeof(p->name)) ||
 		    p->threads != t->nr_threads;
 	is_there(c, p);
@@ -76,10 +78,11 @@ static int on_task(void *ctx, const struct proc_task *t)
 		p->nspid = t->nstgid;
 		p->has_namespaces = true;
 	}
-	if (c->procs.made == before)
+	if (!first)
 		return 0;
-	procs_found(&c->procs, i);
-	if (!p->kthread)
+	if (!p->cmdline)
+		procs_found(&c->procs, i);
+	if (!p->kthread && !p->cmdline)
 		read_cmdline(c, i);
 	return 0;
 }

@@ -118,7 +118,7 @@ static void add_rivals(struct sampling *x, uint32_t thread, const struct sched_s
 		uint32_t proc = procs_get(&x->c->procs, id->tgid, id->leader_start_ns);
 		struct edge *d;
 
-		if (id->tgid == x->c->procs.own_pid)
+		if (id->tgid == x->c->procs.own_pid || procs_is_helper(&x->c->procs, proc))
 			continue;
 		d = graph_new_edge(x->g, &preempts_type,
 				   procs_thread(&x->c->procs, x->g, proc, id->tid, id->start_ns, s->rivals[i].comm)->index,

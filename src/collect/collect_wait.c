@@ -335,13 +335,16 @@ static void waits_edge(struct sampling *x, const struct wait_sample *s, uint32_t
 
 static void wakes_edge(struct sampling *x, const struct wait_sample *s, uint32_t waiter)
 {
+	const struct task_ident *by = s->waker;
 	uint32_t from;
 	struct edge *d;
 
-	if (s->waker_class == WAKER_NONE)
+	if (s->waker_class == WAKER_NONE ||
+	    (s->waker_class == WAKER_THREAD &&
+	     procs_is_helper(&x->c->procs, procs_get(&x->c->procs, by->tgid, by->leader_start_ns))))
 		return;
 	if (s->waker_class == WAKER_THREAD)
-		from = thread_node(x, s->waker);
+		from = thread_node(x, by);
 	else
 		from = plain_object(x->g, kind_of_interrupt(s->on.cause, s->waker_class), NULL)->index;
 	d = graph_new_edge(x->g, &wakes_type, from, waiter);

@@ -122,11 +122,18 @@ void procs_found(struct procs *p, uint32_t proc)
 		procs_copied(p, proc, x->ppid);
 }
 
+bool procs_is_helper(const struct procs *p, uint32_t proc)
+{
+	const struct proc *x = &p->v.v[proc];
+
+	return p->select_all && !x->selected && x->pid != p->own_pid;
+}
+
 void procs_runs_program(struct procs *p, uint32_t proc)
 {
 	struct proc *x = &p->v.v[proc];
 
-	if (p->select_all && !x->selected && x->pid != p->own_pid)
+	if (procs_is_helper(p, proc))
 		x->selected = x->dirty = true;
 }
 

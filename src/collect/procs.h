@@ -63,6 +63,8 @@ void procs_select(struct procs *p, uint32_t pid);
 void procs_copied(struct procs *p, uint32_t proc, uint32_t parent_pid);
 /** Likewise of one whose beginning was not seen: its parent and name tell. */
 void procs_found(struct procs *p, uint32_t proc);
+/** Whether it is one: what it does to others is told as cost only. */
+bool procs_is_helper(const struct procs *p, uint32_t proc);
 /** It runs a program of its own now: a helper no more. */
 void procs_runs_program(struct procs *p, uint32_t proc);
 /** Make selection follow parents: to be called after processes were added. */

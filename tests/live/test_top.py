@@ -43,7 +43,7 @@ class Terminal:
         command = " ".join(["env", *env, WITTY, "top", *args])
         # ^C is for the program; the shell stays.
         script = (f"trap : INT; cd {folder}; stty -g >before; echo FIRST; {command} 2>errors; echo ended $? >ended;"
-                  " stty -g >after; echo LAST; cat errors; sleep 600")
+                  " stty -g >modes; mv modes after; echo LAST; cat errors; sleep 600")
         self.tmux("new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), f"exec sh -c '{script}'")
 
     def tmux(self, *args):
