@@ -117,7 +117,7 @@ class PathBench(Bench):
         # With "exit" the shell stays, and the command is a child of it whatever the shell.
         script = f'"$@" {where}; exit $?'
         with open(f"{base}.log", "wb") as errors:
-            run = subprocess.Popen([self.witty, "record", "-o", f"{base}.wpdb", "--", "sh", "-c",
+            run = subprocess.Popen([self.witty, "record", "--max-overhead", "off", "-o", f"{base}.wpdb", "--", "sh", "-c",
                                     script, "sh", *args], env={**os.environ, **(env or {})},
                                    stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
         self.servers.append(run)
