@@ -198,7 +198,7 @@ const struct verb verb_record = {
 		"      --no-redact       keep secrets in command lines\n"
 		"      --host-id NAME    what this host is called among others (for containers and copies of hosts)\n"
 		"      --netns PID       only sockets of that process's network namespace: others are other hosts\n"
-		"      --sample-memory   sample which accesses to memory another node answers (PEBS, IBS; some cost)\n"
+		"      --sample-memory   sample which accesses to memory another node answers (PEBS, IBS, SPE; some cost)\n"
 		"      --max-overhead PERCENT\n"
 		"                        when hooks take more of a CPU than that for more than a second, watch system\n"
 		"                        calls in turns and estimate the rest (default 10; off: never)\n"

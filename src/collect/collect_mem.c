@@ -15,10 +15,25 @@ struct tally {
 struct mem_samples {
 	struct mem_rings rings;
 	const char *name;
+	bool is_spe;
+	size_t without; /* CPUs that this way of sampling is not for */
 	struct idmap by_tid; /* of one interval */
 	VEC(struct tally) tallies;
 	uint64_t unnamed;
 };
+
+static int add_cpu(struct mem_samples *s, const struct mem_sampler *how, const struct sysroot *r,
+		   const struct topo_cpu *cpu, struct err *e)
+{
+	if (!cpu->online)
+		return 0;
+	if (how->cpus && !idrange_has(how->cpus, cpu->id)) {
+		s->without++;
+		return 0;
+	}
+	return mem_rings_add(&s->rings, how, cpu->id, how->is_spe ? spe_codes_of(spe_midr(r, cpu->id)) : SPE_CODES_UNKNOWN,
+			     e);
+}
 
 int mem_samples_new(struct mem_samples **ret, const struct machine *m, const char *pmu_root, struct err *e)
 {
@@ -32,8 +47,7 @@ int mem_samples_new(struct mem_samples **ret, const struct machine *m, const cha
 		rc = err_msg(e, -ENOENT, "not available: no PMU in /sys/bus/event_source");
 	rc = rc ?: mem_sampler_find(&pmus, &how, e);
 	for (size_t i = 0; !rc && i < m->topo.cpus.n; i++)
-		if (m->topo.cpus.v[i].online)
-			rc = mem_rings_add(&s->rings, &how, m->topo.cpus.v[i].id, e);
+		rc = add_cpu(s, &how, pmu_root ? &r : &m->root, &m->topo.cpus.v[i], e);
 	pmus_done(&pmus);
 	if (pmu_root)
 		sysroot_close(&r);
@@ -42,6 +56,7 @@ int mem_samples_new(struct mem_samples **ret, const struct machine *m, const cha
 		return err_ctx(e, "--sample-memory");
 	}
 	s->name = how.name;
+	s->is_spe = how.is_spe;
 	*ret = s;
 	return 0;
 }
@@ -110,13 +125,42 @@ void collect_mem(struct mem_samples *s, struct graph *g, bool first)
 	idmap_clear(&s->by_tid);
 }
 
+/* What of it could not be told, or NULL. Valid until the next call. */
+static const char *reason_of(const struct mem_samples *s, struct strbuf *b)
+{
+	const struct spe_stats *x = &s->rings.spe;
+
+	if (s->without)
+		strbuf_addf(b, "%zu CPUs do not sample", s->without);
+	if (s->is_spe && x->no_context)
+		strbuf_addf(b, "%sthe kernel does not tell the CPU who runs (CONFIG_PID_IN_CONTEXTIDR)", b->n ? "; " : "");
+	if (s->is_spe && x->counts.records && !x->last_level && s->rings.v.v[0].codes == SPE_CODES_UNKNOWN)
+		strbuf_addf(b, "%sthe CPUs' events do not tell of the last level of cache, and their data sources are "
+			       "not known", b->n ? "; " : "");
+	return b->n ? b->s : NULL;
+}
+
 void collect_mem_describe(const struct mem_samples *s, struct graph *g)
 {
+	struct strbuf b = {0};
+	const char *reason;
+
 	if (!s) {
 		graph_add_status(g, "memory samples", "off", NULL, "not asked for: --sample-memory");
 		return;
 	}
-	graph_add_status(g, "memory samples", "ok", s->name, NULL);
-	graph_add_loss(g, "memory samples", "ring_full", s->rings.lost);
+	reason = reason_of(s, &b);
+	graph_add_status(g, "memory samples", reason ? "reduced" : "ok", s->name, reason);
+	strbuf_done(&b);
+	graph_add_loss(g, "memory samples", "ring_full", s->rings.lost + s->rings.spe.lost);
 	graph_add_loss(g, "memory samples", "of_threads_not_recorded", s->unnamed);
+	if (!s->is_spe)
+		return;
+	graph_add_loss(g, "memory samples", "buffer_truncated", s->rings.spe.truncated);
+	graph_add_loss(g, "memory samples", "buffer_partial", s->rings.spe.partial);
+	graph_add_loss(g, "memory samples", "collisions", s->rings.spe.collisions);
+	graph_add_loss(g, "memory samples", "bad_packets", s->rings.spe.counts.bad_packets);
+	graph_add_loss(g, "memory samples", "records_cut", s->rings.spe.counts.cut);
+	graph_add_loss(g, "memory samples", "bytes_skipped", s->rings.spe.skipped);
+	graph_add_loss(g, "memory samples", "thread_not_known", s->rings.spe.no_context);
 }

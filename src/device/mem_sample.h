@@ -4,35 +4,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arm_spe.h"
+#include "arm_spe_ring.h"
 #include "err.h"
+#include "mem_answer.h"
 #include "perf_pmu.h"
 #include "vec.h"
 
 /*
  * Sampled accesses to memory: the CPU notes for one in many which cache or memory answered. Intel's loads
- * (PEBS, event mem-loads) and AMD's operations (IBS); Arm's SPE is not read.
+ * (PEBS, event mem-loads), AMD's operations (IBS), Arm's loads and stores (SPE).
  */
-
-/** Who answered an access. */
-enum mem_answer {
-	MEM_UNKNOWN, /**< not an access to memory, or not told */
-	MEM_OWN,     /**< a cache of the CPU's own node */
-	MEM_LOCAL,   /**< memory of its node */
-	MEM_REMOTE,  /**< memory, or a cache, of another node */
-};
 
 /** @param data_src union perf_mem_data_src of linux/perf_event.h */
 enum mem_answer mem_answer_of(uint64_t data_src);
 
 /** How this machine samples. */
 struct mem_sampler {
-	const char *name; /**< "mem-loads", "ibs_op"; static */
+	const char *name; /**< "mem-loads", "ibs_op", "arm_spe"; static */
 	uint32_t type;
 	uint64_t config[3];
 	bool has_leader; /**< Intel since Sapphire Rapids: another event has to lead the group */
 	uint64_t leader_config[3];
 	uint64_t period;
 	unsigned precise;
+	bool is_spe;		   /**< the CPU writes records of its own into an AUX area */
+	const struct idrange *cpus; /**< that it is for; NULL: all. Borrowed of the PMU */
 };
 
 /** @return 0, or -ENOENT with a reason: the CPUs of @p p do not, or not in a way that is known here */
@@ -54,12 +51,15 @@ struct mem_rings {
 		int fd;
 		int leader; /* -1: none */
 		void *map;
+		void *aux; /* SPE: what the CPU writes; else NULL */
+		enum spe_codes codes;
 	}) v;
 	uint64_t lost;
+	struct spe_stats spe;
 };
 
-/** Open on a CPU. @return 0, or -errno */
-int mem_rings_add(struct mem_rings *r, const struct mem_sampler *s, uint32_t cpu, struct err *e);
+/** Open on a CPU. @param codes of its data sources, for SPE. @return 0, or -errno */
+int mem_rings_add(struct mem_rings *r, const struct mem_sampler *s, uint32_t cpu, enum spe_codes codes, struct err *e);
 /** What came since the last call. */
 void mem_rings_read(struct mem_rings *r, void (*cb)(void *ctx, uint32_t tid, enum mem_answer a), void *ctx);
 void mem_rings_done(struct mem_rings *r);

@@ -217,7 +217,7 @@ static int probe_uncore(char *why, size_t size)
 
 static int probe_memory_samples(char *why, size_t size)
 {
-	static const char *const patterns[] = {"cpu/events/mem-loads", "cpu_core/events/mem-loads", "ibs_op", NULL};
+	static const char *const patterns[] = {"cpu/events/mem-loads", "cpu_core/events/mem-loads", "ibs_op", "arm_spe_*", NULL};
 
 	return has_pmu(patterns, why, size);
 }
@@ -310,7 +310,7 @@ const struct cap caps[] = {
 	 probe_uncore},
 	{"memory_samples", "which accesses to memory another node answers (record --sample-memory)",
 	 "remote accesses are expected by placement, not measured",
-	 "a machine, not a virtual one, whose CPUs sample by PEBS (Intel) or IBS (AMD, kernel 6.1)", probe_memory_samples},
+	 "a machine, not a virtual one, whose CPUs sample by PEBS (Intel), IBS (AMD, kernel 6.1) or SPE (Arm, kpti=off)", probe_memory_samples},
 	{"bpf_stats", "run time of the probes themselves", "the cost of the probes is not shown",
 	 "sysctl kernel.bpf_stats_enabled=1", probe_bpf_stats},
 	{"task_io", "bytes from and to storage of each process", "how much of what is read was in the page cache is not known",

@@ -117,9 +117,7 @@ TEST(machines_sample_in_their_own_ways)
 	err_clear(&e);
 	assert_int_equal(mem_sampler_find(&p, &s, &e), -ENOENT);
 	assert_non_null(strstr(e.msg, "not available"));
-	add_pmu(&p, "arm_spe_0", 9);
-	assert_int_equal(mem_sampler_find(&p, &s, &e), -ENOENT);
-	assert_non_null(strstr(e.msg, "SPE"));
+	assert_non_null(strstr(e.msg, "mem-loads of Intel, ibs_op of AMD, arm_spe_0 of Arm"));
 	add_pmu(&p, "ibs_op", 11);
 	assert_int_equal(mem_sampler_find(&p, &s, &e), 0);
 	assert_string_equal(s.name, "ibs_op");
@@ -136,6 +134,48 @@ TEST(machines_sample_in_their_own_ways)
 	assert_int_equal(mem_sampler_find(&p, &s, &e), 0);
 	assert_true(s.has_leader);
 	assert_int_equal(s.leader_config[0], 0x8203);
+	pmus_done(&p);
+}
+
+static void add_format(struct pmu *p, const char *name, unsigned word, uint32_t first, uint32_t last)
+{
+	struct pmu_format *x = vec_add(&p->formats);
+
+	x->name = mem_strdup(name);
+	x->word = word;
+	for (uint32_t bit = first; bit <= last; bit++)
+		idrange_add(&x->bits, bit);
+}
+
+/* As the driver arm_spe_pmu has it. */
+TEST(spe_is_asked_by_the_formats_of_its_driver)
+{
+	struct mem_sampler s;
+	struct pmus p = {0};
+	struct pmu *spe = add_pmu(&p, "arm_spe_0", 9);
+	struct err e;
+
+	err_clear(&e);
+	assert_int_equal(mem_sampler_find(&p, &s, &e), -ENODATA);
+	assert_non_null(strstr(e.msg, "not available: 'arm_spe_0' has no format 'load_filter'"));
+	add_format(spe, "ts_enable", 0, 0, 0);
+	add_format(spe, "jitter", 0, 16, 16);
+	add_format(spe, "branch_filter", 0, 32, 32);
+	add_format(spe, "load_filter", 0, 33, 33);
+	add_format(spe, "store_filter", 0, 34, 34);
+	add_format(spe, "event_filter", 1, 0, 63);
+	add_format(spe, "min_latency", 2, 0, 11);
+	assert_int_equal(mem_sampler_find(&p, &s, &e), 0);
+	assert_string_equal(s.name, "arm_spe");
+	assert_true(s.is_spe);
+	assert_int_equal(s.type, 9);
+	assert_true(s.config[0] == (1ULL << 16 | 3ULL << 33));
+	assert_true(!s.config[1] && !s.config[2]);
+	assert_null(s.cpus);
+	/* Of a machine with several sorts of CPUs only some. */
+	idrange_add(&spe->cpus, 4);
+	assert_int_equal(mem_sampler_find(&p, &s, &e), 0);
+	assert_true(idrange_has(s.cpus, 4) && !idrange_has(s.cpus, 0));
 	pmus_done(&p);
 }
 
@@ -159,7 +199,7 @@ TEST(a_ring_hands_over_what_came)
 	unsigned now;
 
 	for (long cpu = 0; cpu < cpus; cpu++)
-		if (mem_rings_add(&r, &clock, (uint32_t)cpu, &e) < 0 && (e.code == -EACCES || e.code == -EPERM)) {
+		if (mem_rings_add(&r, &clock, (uint32_t)cpu, SPE_CODES_UNKNOWN, &e) < 0 && (e.code == -EACCES || e.code == -EPERM)) {
 			mem_rings_done(&r);
 			skip();
 		}
@@ -179,13 +219,34 @@ TEST(a_ring_hands_over_what_came)
 	mem_rings_done(&r);
 }
 
+/* An event whose records go elsewhere needs a PMU that writes: others are refused, and nothing stays open. */
+TEST(a_pmu_without_a_buffer_of_its_own_is_refused)
+{
+	const struct mem_sampler clock = {.name = "arm_spe", .type = PERF_TYPE_SOFTWARE, .is_spe = true,
+					  .config = {PERF_COUNT_SW_CPU_CLOCK, 0, 0}, .period = 200000};
+	struct mem_rings r = {0};
+	int before = dup(0), after;
+	struct err e;
+
+	close(before);
+	assert_true(mem_rings_add(&r, &clock, 0, SPE_CODES_UNKNOWN, &e) < 0);
+	assert_non_null(strstr(e.msg, "sample memory accesses by 'arm_spe' on CPU 0"));
+	assert_int_equal(r.v.n, 0);
+	after = dup(0);
+	close(after);
+	assert_int_equal(after, before);
+	mem_rings_done(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sample_says_who_answered),
 		cmocka_unit_test(records_are_read_to_the_last_whole_one),
 		cmocka_unit_test(machines_sample_in_their_own_ways),
+		cmocka_unit_test(spe_is_asked_by_the_formats_of_its_driver),
 		cmocka_unit_test(a_ring_hands_over_what_came),
+		cmocka_unit_test(a_pmu_without_a_buffer_of_its_own_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
