@@ -9,6 +9,12 @@
 __attribute__((format(printf, 2, 3), nonnull(2))) const char *hot_text(struct hot *h,
 								       const char *fmt, ...);
 
+/** How its remote share is known, as a word: "seen" in samples, or "expected" by placement. */
+static inline const char *hot_remote_how(const struct hot_thread *t)
+{
+	return t->remote_measured ? "seen" : "expected";
+}
+
 /** Whether @p v is known and above a limit. */
 static inline bool hot_above(const struct hot *h, double v, enum limit id)
 {

@@ -49,7 +49,11 @@ static void add_row(struct graph *g, const struct numa_places *p, const struct e
 	/* In files of the older tool the times by node are all that there is. */
 	if (r->run_ns <= 0 && d->type == &access_with_proc_status_type)
 		r->run_ns = sum_of(&r->cpu);
-	r->remote_ns = r->score.known ? r->run_ns * r->score.remote_share : 0;
+	r->samples = numa_samples(g->nodes.v[r->node]);
+	r->measured = numa_measured_share(g->nodes.v[r->node]);
+	r->remote_ns = r->measured >= 0 ? r->run_ns * r->measured
+		       : r->score.known ? r->run_ns * r->score.remote_share
+					: 0;
 }
 
 void numa_rows_of(struct graph *g, const struct type *type, struct numa_rows *ret)

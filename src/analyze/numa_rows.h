@@ -10,8 +10,10 @@ struct numa_row {
 	struct by_node cpu;    /**< ns, or shares in files of the older tool; empty: not known */
 	struct by_node memory; /**< bytes, or pages; of the thread's process; empty: not known */
 	struct numa_score score;
+	double measured;  /**< share of sampled accesses that other nodes answered; -1: too few, or none */
+	uint64_t samples; /**< accesses that were sampled */
 	double run_ns;	  /**< CPU time; 0: not known */
-	double remote_ns; /**< part of it that went with memory of other nodes: run_ns * remote_share */
+	double remote_ns; /**< part of it that went with memory of other nodes: run_ns * measured, or else remote_share */
 	const char *verdict; /**< numa_verdict() */
 };
 
@@ -20,7 +22,7 @@ struct numa_rows {
 };
 
 /**
- * Rows of @p type: &process_type or &thread_type, by remote_ns, then by remote share, then by CPU time.
+ * Rows of @p type: &process_type or &thread_type, by remote_ns, then by expected remote share, then by CPU time.
  * The graph has gone through derive_numa().
  */
 void numa_rows_of(struct graph *g, const struct type *type, struct numa_rows *ret);

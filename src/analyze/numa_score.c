@@ -31,6 +31,26 @@ struct numa_score numa_score(const double *cpu, const double *memory, size_t n)
 	return s;
 }
 
+uint64_t numa_samples(const struct node *n)
+{
+	if (n->type == &thread_type && HAS(thread, n, memory_samples) && HAS(thread, n, remote_samples))
+		return GET(thread, n, memory_samples);
+	if (n->type == &process_type && HAS(process, n, memory_samples) && HAS(process, n, remote_samples))
+		return GET(process, n, memory_samples);
+	return 0;
+}
+
+double numa_measured_share(const struct node *n)
+{
+	uint64_t all = numa_samples(n), remote;
+
+	if (all < NUMA_SAMPLES_LEAST)
+		return -1;
+	remote = n->type == &thread_type ? GET(thread, n, remote_samples) : GET(process, n, remote_samples);
+	/* A file may say anything. */
+	return fmin((double)remote / (double)all, 1);
+}
+
 const char *numa_verdict(const struct numa_score *s)
 {
 	if (!s->known)

@@ -32,6 +32,19 @@ struct numa_score numa_score(const double *cpu, const double *memory, size_t n);
 /** "local" above 0.8, "mixed" from 0.5, "cross" from 0.3, else "remote"; NULL when it is not known. */
 const char *numa_verdict(const struct numa_score *s);
 
+#define NUMA_SAMPLES_LEAST 100 /* accesses; an error of 10 % */
+
+/**
+ * Share of accesses to memory that other nodes answered, as sampled (`record --sample-memory`).
+ *
+ * @param n a process or thread
+ * @return 0–1, or -1: fewer than NUMA_SAMPLES_LEAST were sampled
+ */
+double numa_measured_share(const struct node *n);
+
+/** Sampled accesses to memory of a process or thread, or 0. */
+uint64_t numa_samples(const struct node *n);
+
 /** Amounts by NUMA node. */
 struct by_node {
 	VEC(struct node_amount {

@@ -210,7 +210,13 @@ struct topo_place {
 	VEC(struct topo_share) memory; /**< written private pages, likewise */
 	const char *cpus_allowed;      /**< ranges, or NULL */
 	double cosine;                 /**< of both vectors; -1: not known */
-	double remote;    /**< expected share of accesses to other nodes; -1: not known */
+	/**
+	 * Share of accesses to other nodes: of those that were sampled, if those were enough, else as placement
+	 * lets expect; -1: not known.
+	 */
+	double remote;
+	bool remote_measured; /**< it is of sampled accesses */
+	uint64_t samples;     /**< how many were sampled */
 	const char *mode; /**< "local", "mixed", "cross", "remote"; NULL: not known. RULES.md 6.3 */
 };
 

@@ -119,6 +119,8 @@ static void add_row(struct graph *g, struct strbuf *b, const struct numa_row *r)
 			    r->score.remote_share * 100);
 	else
 		strbuf_add(b, "not known");
+	if (r->measured >= 0)
+		strbuf_addf(b, ", measured %.0f %% of %" PRIu64 " samples", r->measured * 100, r->samples);
 	text_pad(b, start, 40);
 	add_vector(b, "CPU", &r->cpu);
 	add_vector(b, "memory", &r->memory);
@@ -134,8 +136,10 @@ static void add_rows(struct graph *g, const struct type *type, uint64_t limit, s
 
 	numa_rows_of(g, type, &rows);
 	vec_for(&rows.v, r) {
-		known += r->score.known;
-		if (!r->score.known || (limit && shown >= limit))
+		bool tells = r->score.known || r->measured >= 0;
+
+		known += tells;
+		if (!tells || (limit && shown >= limit))
 			continue;
 		add_row(g, b, r);
 		shown++;
@@ -255,9 +259,11 @@ static void write_row(struct graph *g, const struct numa_row *r, struct json_wri
 	write_known(w, "similarity", r->score.known, r->score.similarity);
 	write_known(w, "local_share", r->score.known, r->score.local_share);
 	write_known(w, "remote_share", r->score.known, r->score.remote_share);
+	write_known(w, "measured_remote_share", r->measured >= 0, r->measured);
+	json_key_u64(w, "memory_samples", r->samples);
 	write_known(w, "share_error", error >= 0, error);
 	write_known(w, "run_ns", r->run_ns > 0, r->run_ns);
-	write_known(w, "remote_ns", r->score.known && r->run_ns > 0, r->remote_ns);
+	write_known(w, "remote_ns", (r->score.known || r->measured >= 0) && r->run_ns > 0, r->remote_ns);
 	write_vector(w, "cpu", &r->cpu);
 	write_vector(w, "memory", &r->memory);
 	json_write_object_end(w);

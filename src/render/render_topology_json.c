@@ -169,6 +169,8 @@ static void write_places(struct topology *t, const struct topology_view *v, stru
 		write_shares(w, "memory", p->memory.v, p->memory.n);
 		key_ratio(w, "cosine", p->cosine);
 		key_ratio(w, "remote_share", p->remote);
+		json_write_key(w, "remote_measured");
+		json_write_bool(w, p->remote_measured);
 		json_key_str(w, "mode", p->mode);
 		json_write_object_end(w);
 	}

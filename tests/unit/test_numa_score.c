@@ -171,6 +171,67 @@ TEST(a_recording_is_completed)
 	graph_done(&g);
 }
 
+static void sample(struct graph *g, uint32_t process, uint64_t cpu_ns, uint64_t samples, uint64_t remote)
+{
+	struct node *n = g->nodes.v[process];
+
+	SET(process, n, cpu_ns, cpu_ns);
+	if (!samples)
+		return;
+	SET(process, n, memory_samples, samples);
+	SET(process, n, remote_samples, remote);
+}
+
+/* Which accesses were sampled decides the order, where there are enough. */
+TEST(rows_go_by_what_was_measured)
+{
+	static const struct {
+		const char *memory;
+		uint64_t samples, remote;
+	} of[] = {
+		{"{\"4\":{\"anon\":4096}}", 1000, 100}, /* far, but hardly used */
+		{"{\"0\":{\"anon\":4096}}", 200, 150},  /* near, and does not use it */
+		{"{\"0\":{\"anon\":4096},\"4\":{\"anon\":4096}}", 99, 0},
+	};
+	const uint64_t order[] = {21, 22, 20};
+	struct numa_rows rows;
+	uint32_t process, set;
+	struct edge *d;
+	struct graph g;
+
+	graph_init(&g);
+	add_numa(&g, 0);
+	add_numa(&g, 4);
+	set = add_set(&g, "0,4");
+	for (size_t i = 0; i < 3; i++) {
+		process = add_process(&g, 20 + i);
+		sample(&g, process, 1000, of[i].samples, of[i].remote);
+		d = graph_new_edge(&g, &numa_access_type, process, set);
+		SET(numa_access, d, cpu_runtime_pct_in_each_numa, graph_str(&g, "[1,0]"));
+		SET(numa_access, d, memory_bytes, graph_str(&g, of[i].memory));
+		graph_add_edge(&g, d);
+	}
+	derive_numa(&g);
+	numa_rows_of(&g, &process_type, &rows);
+	assert_int_equal(rows.v.n, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(GET(process, g.nodes.v[rows.v.v[i].node], pid), order[i]);
+	assert_near(rows.v.v[0].measured, 0.75);
+	assert_near(rows.v.v[0].remote_ns, 750);
+	assert_near(rows.v.v[0].score.remote_share, 0);
+	assert_near(rows.v.v[1].measured, -1);
+	assert_int_equal(rows.v.v[1].samples, 99);
+	assert_near(rows.v.v[1].remote_ns, 500);
+	assert_near(rows.v.v[2].remote_ns, 100);
+	assert_near(rows.v.v[2].score.remote_share, 1);
+	numa_rows_done(&rows);
+	/* More than all of them is not possible, whatever a file says. */
+	SET(process, g.nodes.v[process], memory_samples, 100);
+	SET(process, g.nodes.v[process], remote_samples, 500);
+	assert_near(numa_measured_share(g.nodes.v[process]), 1);
+	graph_done(&g);
+}
+
 TEST(shared_segments_count_once_in_sums)
 {
 	struct numa_sums s;
@@ -237,6 +298,7 @@ int main(void)
 		cmocka_unit_test(without_time_or_memory_nothing_is_known),
 		cmocka_unit_test(nodes_are_matched_by_number),
 		cmocka_unit_test(a_recording_is_completed),
+		cmocka_unit_test(rows_go_by_what_was_measured),
 		cmocka_unit_test(shared_segments_count_once_in_sums),
 		cmocka_unit_test(zero_of_the_older_tool_for_unknown_goes_away),
 	};

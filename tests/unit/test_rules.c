@@ -588,6 +588,82 @@ TEST(nothing_is_evaluated_on_a_file_that_tells_nothing)
 	done(&w);
 }
 
+static void sampled(struct world *w, uint32_t process, uint64_t samples, uint64_t remote)
+{
+	SET(process, at(w, process), memory_samples, samples);
+	SET(process, at(w, process), remote_samples, remote);
+}
+
+/* The finding of rule remote-memory on "solver", which runs on node 0, or NULL. */
+static const struct finding *find_solver(struct world *w, int memory_node, uint64_t samples,
+					 uint64_t remote)
+{
+	uint32_t p;
+
+	begin(w);
+	p = add_process(w, 500, "solver");
+	add_thread(w, p, 500, "solver", 8, 0, 1);
+	if (memory_node >= 0)
+		place(w, p, 0, (unsigned)memory_node);
+	sampled(w, p, samples, remote);
+	analyse(w);
+	find(w);
+	vec_for(&w->f.v, fi)
+		if (!strcmp(fi->rule, "remote-memory"))
+			return fi;
+	assert_int_equal(verdict(w, "remote-memory")->verdict, VERDICT_CLEAR);
+	return NULL;
+}
+
+TEST(sampled_accesses_come_before_what_placement_lets_expect)
+{
+	const struct finding *fi;
+	struct world w;
+
+	/* All its memory is far, but what it works with is near. */
+	assert_null(find_solver(&w, 1, 1000, 20));
+	done(&w);
+	/* The other way about. */
+	fi = find_solver(&w, 0, 1000, 620);
+	assert_non_null(fi);
+	assert_int_equal(fi->severity, SEVERITY_CRITICAL);
+	assert_non_null(strstr(fi->why, "another node answered 62 % of 1000 sampled accesses"));
+	assert_non_null(strstr(fi->title, "uses much memory of other nodes"));
+	assert_string_equal(fi->values.v[0].name, "sampled accesses that another node answered");
+	done(&w);
+	/* Also where its memory was not looked at. */
+	fi = find_solver(&w, -1, 200, 80);
+	assert_non_null(fi);
+	assert_int_equal(fi->severity, SEVERITY_WARNING);
+	done(&w);
+	/* Too few to tell: placement does. */
+	assert_null(find_solver(&w, 0, 99, 99));
+	done(&w);
+	fi = find_solver(&w, 1, 99, 0);
+	assert_non_null(fi);
+	assert_non_null(strstr(fi->why, "100 % of its accesses are expected to leave the node"));
+	done(&w);
+}
+
+TEST(ranks_with_sampled_accesses_are_one_finding)
+{
+	const struct finding *found = NULL;
+	struct world w;
+
+	begin(&w);
+	sampled(&w, w.rank[0], 400, 300);
+	sampled(&w, w.rank[1], 400, 4);
+	analyse(&w);
+	find(&w);
+	vec_for(&w.f.v, fi)
+		if (!strcmp(fi->rule, "remote-memory"))
+			found = fi;
+	assert_non_null(found);
+	assert_int_equal(found->subjects.n, 1);
+	assert_non_null(strstr(found->why, "75 %"));
+	done(&w);
+}
+
 TEST(findings_of_one_root_are_one)
 {
 	struct world w;
@@ -985,6 +1061,8 @@ int main(void)
 	    cmocka_unit_test(each_rule_has_a_fault_here),
 	    cmocka_unit_test(a_healthy_host_is_clear_of_all_rules),
 	    cmocka_unit_test(nothing_is_evaluated_on_a_file_that_tells_nothing),
+	    cmocka_unit_test(sampled_accesses_come_before_what_placement_lets_expect),
+	    cmocka_unit_test(ranks_with_sampled_accesses_are_one_finding),
 	    cmocka_unit_test(findings_of_one_root_are_one),
 	    cmocka_unit_test(what_holds_a_root_up_belongs_to_it),
 	    cmocka_unit_test(ranks_may_be_late_because_of_another_process),

@@ -70,9 +70,9 @@ void hot_find_cause(struct hot *h, struct hot_thread *t)
 		if (hot_above(h, t->remote_pct, LIMIT_cause_remote))
 			set_cause(t, HOT_CAUSE_NUMA,
 				  hot_text(h,
-					   "%.0f %% of its accesses expected on other nodes; "
+					   "%.0f %% of its accesses %s on other nodes; "
 					   "nothing else is known of it",
-					   t->remote_pct));
+					   t->remote_pct, hot_remote_how(t)));
 		else
 			set_cause(t, HOT_CAUSE_UNKNOWN,
 				  "no rates: what it did over a known time was not recorded");
@@ -89,7 +89,8 @@ void hot_find_cause(struct hot *h, struct hot_thread *t)
 		 t->cpu_pct >= h->limits.v[LIMIT_numa_cpu])
 		set_cause(
 		    t, HOT_CAUSE_NUMA,
-		    hot_text(h, "%.0f %% of its accesses expected on other nodes", t->remote_pct));
+		    hot_text(h, "%.0f %% of its accesses %s on other nodes", t->remote_pct,
+			     hot_remote_how(t)));
 	else
 		set_cause(t, HOT_CAUSE_NONE, NULL);
 }

@@ -126,24 +126,17 @@ static void take_score(struct hot_thread *t, const struct hot *h, size_t nodes)
 	}
 }
 
-#define SAMPLES_LEAST 100 /* an error of 10 % */
-
 /* Where enough accesses were sampled, they tell what placement lets only expect. */
 static void take_samples(struct hot_thread *t, const struct hot *h)
 {
 	const struct node *n = h->g->nodes.v[t->node];
-	const struct node *p = HAS(thread, n, process) ? h->g->nodes.v[GET(thread, n, process)] : NULL;
+	double share = numa_measured_share(n);
 
-	if (HAS(thread, n, memory_samples) && HAS(thread, n, remote_samples) &&
-	    GET(thread, n, memory_samples) >= SAMPLES_LEAST)
-		t->remote_pct = (double)GET(thread, n, remote_samples) * 100 /
-				(double)GET(thread, n, memory_samples);
-	else if (p && HAS(process, p, memory_samples) && HAS(process, p, remote_samples) &&
-		 GET(process, p, memory_samples) >= SAMPLES_LEAST)
-		t->remote_pct = (double)GET(process, p, remote_samples) * 100 /
-				(double)GET(process, p, memory_samples);
-	else
+	if (share < 0 && HAS(thread, n, process))
+		share = numa_measured_share(h->g->nodes.v[GET(thread, n, process)]);
+	if (share < 0)
 		return;
+	t->remote_pct = share * 100;
 	t->remote_measured = true;
 }
 

@@ -54,8 +54,8 @@ static void score_remote(struct hot *h, struct hot_thread *t)
 	if (hot_runs(h, t) && t->remote_pct > h->limits.v[LIMIT_hot_remote])
 		reason(t, 2,
 		       hot_text(
-			   h, "%.0f %% of its accesses expected on other NUMA nodes, above %.0f %%",
-			   t->remote_pct, h->limits.v[LIMIT_hot_remote]));
+			   h, "%.0f %% of its accesses %s on other NUMA nodes, above %.0f %%",
+			   t->remote_pct, hot_remote_how(t), h->limits.v[LIMIT_hot_remote]));
 }
 
 static void score_llc(struct hot *h, struct hot_thread *t)
@@ -123,8 +123,8 @@ static const char *busy_on_remote(struct hot *h, const struct hot_thread *t)
 	    !hot_above(h, t->remote_pct, LIMIT_p0_2_remote))
 		return NULL;
 	return hot_text(
-	    h, "busy on remote memory: CPU %.0f %%, %.0f %% of accesses expected on other nodes",
-	    t->cpu_pct, t->remote_pct);
+	    h, "busy on remote memory: CPU %.0f %%, %.0f %% of accesses %s on other nodes",
+	    t->cpu_pct, t->remote_pct, hot_remote_how(t));
 }
 
 static double involuntary_pct(const struct hot_thread *t)
@@ -176,7 +176,7 @@ static const char *some_remote(struct hot *h, const struct hot_thread *t)
 {
 	if (!hot_runs(h, t) || !hot_above(h, t->remote_pct, LIMIT_p2_2_remote))
 		return NULL;
-	return hot_text(h, "some remote access: %.0f %% expected", t->remote_pct);
+	return hot_text(h, "some remote access: %.0f %% %s", t->remote_pct, hot_remote_how(t));
 }
 
 static const struct hot_rule rules[] = {

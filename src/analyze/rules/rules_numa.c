@@ -107,7 +107,9 @@ static void add_places(struct rule_run *r, struct finding *fi, const uint32_t *a
 		uint32_t node = t->actors.v[actors[i]].node;
 
 		if (p && p->remote >= 0)
-			finding_value(r, fi, node, "accesses expected to leave the node",
+			finding_value(r, fi, node,
+				      p->remote_measured ? "sampled accesses that another node answered"
+							 : "accesses expected to leave the node",
 				      p->remote * 100, PERCENT, LIMIT_remote_finding);
 		if (p && p->cosine >= 0)
 			finding_value(r, fi, node, "cosine of CPU time and memory by node",
@@ -208,23 +210,44 @@ static void check_off_device(struct rule_run *r)
 	}
 }
 
+static bool has_both(const struct topo_place *pl)
+{
+	return pl->cpu.n && pl->memory.n;
+}
+
+static const char *why_remote(struct rule_run *r, const struct topo_place *pl)
+{
+	if (!pl->remote_measured)
+		return rule_text(r,
+				 "%.0f %% of its accesses are expected to leave the node, if pages "
+				 "are used evenly; cosine %.2f.",
+				 pl->remote * 100, pl->cosine);
+	return rule_text(r,
+			 "another node answered %.0f %% of %" PRIu64
+			 " sampled accesses that no cache near it did%s.",
+			 pl->remote * 100, pl->samples,
+			 has_both(pl) ? rule_text(r, "; cosine of CPU time and memory %.2f", pl->cosine)
+				      : "");
+}
+
 static void remote_fired(struct rule_run *r, const struct topo_place *pl)
 {
 	const struct topology *t = r->x->s->t;
+	const char *who = t->actors.v[pl->actor].label;
 	struct finding *fi =
 	    rule_fire(r,
 		      pl->remote * 100 > rule_limit(r, LIMIT_remote_critical) ? SEVERITY_CRITICAL
 									      : SEVERITY_WARNING,
-		      75, root_of(t, &pl->actor, 1));
+		      pl->remote_measured ? 90 : 75, root_of(t, &pl->actor, 1));
 
 	finding_subject(fi, t->actors.v[pl->actor].node);
-	fi->title = rule_text(
-	    r, "%s runs most on node %" PRIu32 " and has its memory most on node %" PRIu32,
-	    t->actors.v[pl->actor].label, pl->cpu.v[0].node, pl->memory.v[0].node);
-	fi->why = rule_text(r,
-			    "%.0f %% of its accesses are expected to leave the node, if pages are "
-			    "used evenly; cosine %.2f.",
-			    pl->remote * 100, pl->cosine);
+	fi->title = has_both(pl) && pl->cpu.v[0].node != pl->memory.v[0].node
+			? rule_text(r,
+				    "%s runs most on node %" PRIu32
+				    " and has its memory most on node %" PRIu32,
+				    who, pl->cpu.v[0].node, pl->memory.v[0].node)
+			: rule_text(r, "%s uses much memory of other nodes", who);
+	fi->why = why_remote(r, pl);
 	finding_advice(fi, "Bind the process and its memory to one node, or move its pages there.");
 	add_places(r, fi, &pl->actor, 1);
 	add_binding(r, fi, &pl->actor, 1);
@@ -261,8 +284,8 @@ static void check_remote(struct rule_run *r)
 	vec_for(&t->places, pl) {
 		bool known = false;
 
-		if (pl->remote * 100 <= rule_limit(r, LIMIT_remote_finding) || !pl->cpu.n ||
-		    !pl->memory.n || cpu_pct(r, pl->actor) < rule_limit(r, LIMIT_remote_cpu))
+		if (pl->remote * 100 <= rule_limit(r, LIMIT_remote_finding) ||
+		    cpu_pct(r, pl->actor) < rule_limit(r, LIMIT_remote_cpu))
 			continue;
 		vec_for(&told, a)
 			known |= *a == pl->actor;
@@ -408,7 +431,8 @@ const struct rule rules_numa[] = {
     {.id = "remote-memory",
      .layer = LAYER_INTERCONNECT,
      .title = "Processes have their memory on other nodes than their CPUs",
-     .fires = "the share of accesses expected to leave the node (1 − Σ cᵢ·mᵢ) is above "
+     .fires = "the share of accesses to other nodes, of at least 100 that were sampled "
+	      "(`record --sample-memory`), or else as expected (1 − Σ cᵢ·mᵢ), is above "
 	      "`remote.finding`, in a rank, engine or "
 	      "server, or in another process that uses at least `remote.cpu` of a CPU.",
      .graded = "above `remote.critical` critical, else a warning.",

@@ -9,6 +9,7 @@
 #include "derive_flows.h"
 #include "idrange.h"
 #include "json.h"
+#include "numa_score.h"
 #include "topology_parts.h"
 
 /* A NUMA node of a host; several hosts have nodes of the same numbers. */
@@ -200,6 +201,18 @@ static void compare_vectors(struct topo_place *p)
 				     : "remote";
 }
 
+/* What was sampled comes before what is expected, also where nothing can be. */
+static void take_samples(struct topology *t, struct topo_place *p)
+{
+	const struct node *n = t->g->nodes.v[t->actors.v[p->actor].node];
+	double share = numa_measured_share(n);
+
+	p->samples = numa_samples(n);
+	p->remote_measured = share >= 0;
+	if (p->remote_measured)
+		p->remote = share;
+}
+
 double topo_cpu_share(const struct topo_place *p, uint32_t numa_node)
 {
 	vec_for(&p->cpu, c)
@@ -342,6 +355,7 @@ void topo_add_places(struct topology *t)
 		normalise(p->cpu.v, p->cpu.n);
 		normalise(p->memory.v, p->memory.n);
 		compare_vectors(p);
+		take_samples(t, p);
 	}
 	vec_for(&t->links, l) {
 		l->from_node = main_node(t, l->from);

@@ -96,40 +96,56 @@ static bool matters(const struct topo_actor *a)
 	return a->group != TOPO_NONE || a->role == ROLE_ENGINE || a->role == ROLE_API_SERVER;
 }
 
+static bool is_remote(const struct topology *t, const struct topo_place *pl)
+{
+	return matters(&t->actors.v[pl->actor]) && pl->remote > REMOTE_FINDING;
+}
+
+static void tell_remote(struct strbuf *text, const struct topology *t, const struct topo_place *pl)
+{
+	strbuf_addf(text, "%s%s: %.0f %%", text->n ? "; " : "", t->actors.v[pl->actor].label,
+		    pl->remote * 100);
+	if (pl->remote_measured)
+		strbuf_addf(text, " of %" PRIu64 " samples", pl->samples);
+	if (pl->cpu.n && pl->memory.n)
+		strbuf_addf(text,
+			    " (CPU most on node %" PRIu32 ", memory most on node %" PRIu32 ")",
+			    pl->cpu.v[0].node, pl->memory.v[0].node);
+}
+
 static void find_remote_memory(struct topology *t)
 {
 	struct strbuf text = {0};
 	struct topo_problem *p = NULL;
-	size_t n = 0, apart = 0;
+	size_t n = 0, apart = 0, measured = 0;
 	double worst = 0;
 
 	vec_for(&t->places, pl) {
-		const struct topo_actor *a = &t->actors.v[pl->actor];
-
-		if (!matters(a) || pl->remote <= REMOTE_FINDING)
+		if (!is_remote(t, pl))
 			continue;
 		n++;
-		apart += pl->cpu.v[0].node != pl->memory.v[0].node;
+		measured += pl->remote_measured;
+		apart += pl->cpu.n && pl->memory.n && pl->cpu.v[0].node != pl->memory.v[0].node;
 		worst = pl->remote > worst ? pl->remote : worst;
-		strbuf_addf(&text,
-			    "%s%s: %.0f %% (CPU most on node %" PRIu32
-			    ", memory most on node %" PRIu32 ")",
-			    n > 1 ? "; " : "", a->label, pl->remote * 100, pl->cpu.v[0].node,
-			    pl->memory.v[0].node);
+		tell_remote(&text, t, pl);
 	}
 	if (n) {
 		p = new_problem(t, "remote-memory",
-				worst > REMOTE_GRAVE ? SEVERITY_CRITICAL : SEVERITY_WARNING, 80);
+				worst > REMOTE_GRAVE ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+				measured == n ? 95 : 80);
 		p->text = topo_text(
 		    t,
-		    "expected share of memory accesses to another node, if pages are used evenly, "
-		    "in "
-		    "%zu processes, %zu of them with CPU and memory on different nodes: %s",
+		    "%s in %zu processes, %zu of them with CPU and memory on different nodes: %s",
+		    !measured       ? "expected share of memory accesses to another node, if pages "
+				      "are used evenly,"
+		    : measured == n ? "measured share of memory accesses to another node"
+				    : "share of memory accesses to another node, of samples, or else "
+				      "expected if pages are used evenly,",
 		    n, apart, text.s);
 		p->advice = "bind each process and its memory to one node, or move the pages: "
 			    "migratepages PID FROM TO";
 		vec_for(&t->places, pl)
-			if (matters(&t->actors.v[pl->actor]) && pl->remote > REMOTE_FINDING)
+			if (is_remote(t, pl))
 				vec_push(&p->actors, pl->actor);
 	}
 	strbuf_done(&text);
