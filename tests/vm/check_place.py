@@ -10,6 +10,7 @@ folder, nodes = sys.argv[1], int(sys.argv[2])
 # Those of the last recording.
 MORE = ("spread-huge", "local-thp", "moves-thp", "shared-a", "shared-b")
 problems = []
+unseen = []
 
 
 def read(name):
@@ -96,7 +97,9 @@ def check_program(kind, truth):
     print(f"{name}: CPU {cpu}, memory { {n: round(m, 4) for n, m in memory.items()} } +-{error:.4f}, "
           f"similarity {value(edge, 'similarity'):.3f} ({cosine:.3f}), local {value(edge, 'local_share'):.3f}")
     threads = [e for e in edges(f"{kind}-access_with_proc_status.json") if pid_of(e) == truth["pid"]]
-    check(len(threads) == 1, f"{name}: {len(threads)} threads")
+    check(len(threads) <= 1, f"{name}: {len(threads)} threads")
+    if not threads:
+        unseen.append(name)
     for t in threads:
         check(value(t, "cpus_allowed_list") in truth["cpu_ns"],
               f"{name}: allowed {value(t, 'cpus_allowed_list')}")
@@ -164,6 +167,8 @@ def main():
             check_program(kind, truth)
             if kind == "place":
                 programs.append(truth)
+    # Masks are those of threads that a look found alive, and an emulated machine may look too late.
+    check(len(unseen) <= 1, f"no threads of {unseen}")
     check_shared()
     check_machine()
     check_findings(programs)
