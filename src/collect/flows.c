@@ -560,15 +560,17 @@ static bool is_over(const struct flows *f, const struct link *l, uint64_t before
 	       is_closed(f, l->to, before_ns);
 }
 
-/* Links to a socket that cannot say from whom it received share that: they stay together. */
-static void keep_shared(struct flows *f)
+/* Links to a socket that cannot say from whom it received share that: they stay, and end, together. */
+static void keep_shared(struct flows *f, uint64_t before_ns)
 {
 	vec_for(&f->halves, h) {
+		bool over = is_closed(f, h->self, before_ns);
+
 		if (h->link != NO)
 			continue;
 		vec_for(&f->links, l)
 			if (l->to == h->self)
-				l->over = false;
+				l->over = over;
 	}
 }
 
@@ -576,7 +578,7 @@ static void settle_links(struct flows *f, struct exchange *x, uint64_t before_ns
 {
 	vec_for(&f->links, l)
 		l->over = is_over(f, l, before_ns);
-	keep_shared(f);
+	keep_shared(f, before_ns);
 	vec_for(&f->links, l)
 		if (l->over)
 			contribute(f, l, x, true);

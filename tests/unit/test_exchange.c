@@ -2,8 +2,10 @@
 #include "unit.h"
 
 #include <string.h>
+#include <sys/socket.h>
 
 #include "exchange.h"
+#include "flows.h"
 
 struct world {
 	struct procs procs;
@@ -112,6 +114,48 @@ TEST(what_turns_out_to_be_for_another_is_taken_back)
 	world_done(&w);
 }
 
+/* One interval of sockets. */
+static void round_of(struct world *w, struct flows *f, bool sweep)
+{
+	uint64_t used[4] = {0};
+	struct graph g;
+
+	flows_look(f);
+	exchange_begin(w->x);
+	flows_contribute(f, w->x);
+	graph_init(&g);
+	exchange_emit(w->x, &g, 0);
+	graph_merge(&w->all, &g, NULL, NULL);
+	graph_done(&g);
+	if (sweep)
+		flows_sweep(f, w->x, 1000, used);
+}
+
+TEST(what_closed_datagram_sockets_got_is_not_forgotten)
+{
+	struct sock_sample sent = {.dir = SOCK_SENT}, got = {.dir = SOCK_RECEIVED};
+	struct flows *f = flows_new();
+	struct world w;
+
+	world_init(&w);
+	sent.v.sock = (struct sock_facts){.sk_id = 1, .peer_id = 2, .proto = SOCK_PROTO_UNIX_DGRAM, .family = AF_UNIX};
+	sent.v.bytes = got.v.bytes = 100;
+	sent.v.msgs = got.v.msgs = 2;
+	sent.v.first_ns = sent.v.last_ns = got.v.first_ns = got.v.last_ns = 5;
+	/* It is not told who sent. */
+	got.v.sock = (struct sock_facts){
+	    .sk_id = 2, .flags = SOCK_PEER_UNKNOWN, .proto = SOCK_PROTO_UNIX_DGRAM, .family = AF_UNIX};
+	flows_add(f, w.a, &sent);
+	flows_add(f, w.b, &got);
+	for (int i = 0; i < 6; i++)
+		round_of(&w, f, i > 2);
+	assert_int_equal(GET(flow, flow_to(&w, 12), bytes_received), 100);
+	assert_int_equal(GET(flow, flow_to(&w, 12), bytes_sent), 100);
+	assert_int_equal(flows_size(f), 0);
+	flows_free(f);
+	world_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +163,7 @@ int main(void)
 	    cmocka_unit_test(what_is_read_later_is_not_blind_any_more),
 	    cmocka_unit_test(what_was_read_at_once_was_never_blind),
 	    cmocka_unit_test(what_turns_out_to_be_for_another_is_taken_back),
+		cmocka_unit_test(what_closed_datagram_sockets_got_is_not_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
