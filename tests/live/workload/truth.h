@@ -187,6 +187,13 @@ static inline void flow_received(struct flow *f, uint64_t bytes)
 	atomic_fetch_add(&f->messages_received, 1);
 }
 
+/** What was received before it was known from whom. */
+static inline void flow_got(struct flow *f, const struct flow *all)
+{
+	atomic_fetch_add(&f->bytes_received, all->bytes_received);
+	atomic_fetch_add(&f->messages_received, all->messages_received);
+}
+
 /** Messages of different lengths, 1 to 4000 bytes, the same in each process. */
 static inline size_t message_len(unsigned i)
 {
