@@ -448,15 +448,15 @@ static void short_server(struct tcase *c, int role)
 	for (int i = 1; i <= SHORT_LIVES; i++) {
 		int one = sock_accept(fd);
 		struct flow all = {0};
-		uint64_t role;
+		uint64_t whose;
 
 		recv_to_eof(&all, one, 4000);
 		close(one);
 		/* Likewise: connections need not be accepted in the order of their clients. */
-		role = all.bytes_received / SHORT_SENDS - SHORT_BYTES;
-		if (role < 1 || role > SHORT_LIVES)
+		whose = all.bytes_received / SHORT_SENDS - SHORT_BYTES;
+		if (whose < 1 || whose > SHORT_LIVES)
 			die("receive: %ju bytes", (uintmax_t)all.bytes_received);
-		flow_got(flow_between(c, (int)role, SHORT_SERVER, transport_kind(t)), &all);
+		flow_got(flow_between(c, (int)whose, SHORT_SERVER, transport_kind(t)), &all);
 	}
 }
 
