@@ -17,12 +17,12 @@
 /*
  * Looks may cost one part in COST_SHARE of the time, and COST_FREE at once: a command that runs for some
  * seconds is looked at each second, also one of 16 processes with 500 mappings each, which take 5 ms
- * a look. That is a tenth of what loading the probes costs. The pause is somewhat less than a second, so
- * that a tick that comes early is not passed over.
+ * a look. That is a tenth of what loading the probes costs. The pause is well below a second, so that a
+ * tick is not passed over that comes soon after a first sample, which takes its time.
  */
 #define COST_SHARE  1000
 #define COST_FREE   50000000ull
-#define PAUSE_LEAST 950000000ull
+#define PAUSE_LEAST 500000000ull
 #define PAUSE_MOST  60000000000ull
 
 /* Of one look; and objects of one recording. */
