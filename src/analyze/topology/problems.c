@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
+#include "idmap.h"
 #include "shared_memory.h"
 #include "topology_parts.h"
 
@@ -156,20 +158,25 @@ static const char *host_of(const struct topology *t, uint32_t actor)
 	return t->g->nodes.v[t->actors.v[actor].node]->ns;
 }
 
-static size_t nodes_of_host(const struct topology *t, const char *host)
+/* NUMA nodes by host, so that each group need not look at all entities. */
+static void count_numa_nodes(const struct topology *t, struct idmap *ret)
 {
-	size_t n = 0;
+	vec_for(&t->g->nodes, it) {
+		uint32_t n;
 
-	vec_for(&t->g->nodes, it)
-		n += (*it)->type == &numa_type && (*it)->ns == host;
-	return n;
+		if ((*it)->type != &numa_type)
+			continue;
+		n = idmap_get(ret, (uintptr_t)(*it)->ns, 0);
+		idmap_put(ret, (uintptr_t)(*it)->ns, 0, n == IDMAP_NONE ? 1 : n + 1);
+	}
 }
 
 /* Ranks that share a node of their host while others have none. */
-static void find_crowding(struct topology *t, const struct topo_group *gr)
+static void find_crowding(struct topology *t, const struct topo_group *gr, const struct idmap *numa_nodes)
 {
 	const char *host = host_of(t, gr->members.v[0]);
-	size_t nodes = nodes_of_host(t, host);
+	uint32_t known = idmap_get(numa_nodes, (uintptr_t)host, 0);
+	size_t nodes = known == IDMAP_NONE ? 0 : known;
 	struct strbuf text = {0};
 	VEC(uint32_t) crowd = {0};
 
@@ -525,13 +532,16 @@ static void tell_places(struct topology *t)
 
 void topo_add_problems(struct topology *t)
 {
+	CLEANUP(idmap_done) struct idmap numa_nodes = {0};
+
+	count_numa_nodes(t, &numa_nodes);
 	find_off_device(t);
 	find_remote_memory(t);
 	find_far_threads(t);
 	find_idle_devices(t);
 	find_far_links(t);
 	vec_for(&t->groups, gr) {
-		find_crowding(t, gr);
+		find_crowding(t, gr, &numa_nodes);
 		find_slow_transport(t, gr);
 		find_mismatch(t, gr);
 		find_uneven_work(t, gr);
