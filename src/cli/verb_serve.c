@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "fleet/broker.h"
 #include "guard.h"
@@ -187,6 +188,15 @@ static int add_otlp(struct serve_args *a, const char *url)
 	return 0;
 }
 
+static int check_broker(const struct serve_args *a, const char *address)
+{
+	if (broker_is_address(address))
+		return 0;
+	if (!strncasecmp(address, "kafka://", 8))
+		return usage_error(a->verb, "'%s': this program was built without Kafka (meson setup -Dkafka=enabled)", address);
+	return usage_error(a->verb, "'%s' is no address of a broker (nats://HOST:4222/STREAM)", address);
+}
+
 static int parse_option(struct serve_args *a, int opt)
 {
 	struct serve_options *o = &a->o;
@@ -280,8 +290,8 @@ static int parse_option(struct serve_args *a, int opt)
 		vec_push(&a->settings, optarg);
 		return 0;
 	case OPT_PUBLISH:
-		if (!broker_is_address(optarg))
-			return usage_error(a->verb, "'%s' is no address of a broker (nats://HOST:4222/STREAM)", optarg);
+		if (check_broker(a, optarg))
+			return EXIT_USAGE;
 		a->publish = optarg;
 		return 0;
 	case OPT_PUBLISH_INTERVAL:
@@ -332,8 +342,8 @@ static int parse_fleet_option(struct serve_args *a, int opt)
 
 	switch (opt) {
 	case OPT_FROM:
-		if (!broker_is_address(optarg))
-			return usage_error(a->verb, "'%s' is no address of a broker (nats://HOST:4222/STREAM)", optarg);
+		if (check_broker(a, optarg))
+			return EXIT_USAGE;
 		f->broker.address = optarg;
 		return 0;
 	case OPT_STORE:

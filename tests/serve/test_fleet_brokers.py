@@ -76,7 +76,7 @@ def agent(address):
 def kafka():
     """An agent publishes, a fleet fetches; another process of the group goes on where the first one ended."""
     if not MOCK:
-        print("SKIP kafka: built without librdkafka")
+        print("SKIP kafka: built without it")
         return
     mock = subprocess.Popen([MOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:

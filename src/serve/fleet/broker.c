@@ -56,12 +56,8 @@ int broker_open(struct broker **ret, const struct broker_options *o, struct err 
 {
 	const struct broker_backend *k = find(o->address);
 
-	if (!k) {
-		err_msg(e, -EINVAL, "'%.200s' is no address of a broker", o->address);
-		return err_hint(e, strncasecmp(o->address, "kafka://", 8)
-					   ? "nats://HOST:4222,HOST2:4222/STREAM, tls://…, kafka://HOST:9092/TOPIC"
-					   : "this program was built without librdkafka");
-	}
+	if (!k)
+		return err_msg(e, -EINVAL, "'%.200s' is no address of a broker", o->address);
 	return k->open(ret, o, e);
 }
 
