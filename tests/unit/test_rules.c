@@ -588,6 +588,18 @@ TEST(nothing_is_evaluated_on_a_file_that_tells_nothing)
 	done(&w);
 }
 
+TEST(unused_shared_memory_is_clear_where_it_was_looked_for)
+{
+	struct world w = {0};
+
+	graph_init(&w.g);
+	graph_add_status(&w.g, "collector shm", "ok", "iter", NULL);
+	analyse(&w);
+	find(&w);
+	assert_int_equal(verdict(&w, "shm-size")->verdict, VERDICT_CLEAR);
+	done(&w);
+}
+
 static void sampled(struct world *w, uint32_t process, uint64_t samples, uint64_t remote)
 {
 	SET(process, at(w, process), memory_samples, samples);
@@ -1060,6 +1072,7 @@ int main(void)
 	    cmocka_unit_test(each_rule_fires_when_its_fault_is_there),
 	    cmocka_unit_test(each_rule_has_a_fault_here),
 	    cmocka_unit_test(a_healthy_host_is_clear_of_all_rules),
+	    cmocka_unit_test(unused_shared_memory_is_clear_where_it_was_looked_for),
 	    cmocka_unit_test(nothing_is_evaluated_on_a_file_that_tells_nothing),
 	    cmocka_unit_test(sampled_accesses_come_before_what_placement_lets_expect),
 	    cmocka_unit_test(ranks_with_sampled_accesses_are_one_finding),

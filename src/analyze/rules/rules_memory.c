@@ -353,16 +353,16 @@ static void check_shm(struct rule_run *r)
 
 	vec_for(&r->x->g->nodes, np) {
 		const struct node *n = *np;
-		double all, used;
+		double all, used = -1; /* not known */
 
 		if (n->type != &container_type || !HAS(container, n, shm_bytes) ||
 		    !GET(container, n, shm_bytes))
 			continue;
-		known++;
 		all = (double)GET(container, n, shm_bytes);
-		used = HAS(container, n, shm_free_bytes)
-			   ? (all - (double)GET(container, n, shm_free_bytes)) * 100 / all
-			   : 0;
+		if (HAS(container, n, shm_free_bytes)) {
+			used = (all - (double)GET(container, n, shm_free_bytes)) * 100 / all;
+			known++;
+		}
 		if (used > rule_limit(r, LIMIT_shm_used)) {
 			shm_fired(r, n->index, used, all, rule_name(r, n->index));
 		} else if (all <= rule_limit(r, LIMIT_shm_small) &&
@@ -400,6 +400,8 @@ static void check_shm(struct rule_run *r)
 	}
 	if (known)
 		rule_clear(r, "%zu memory file systems", known);
+	else if (facts_has_source(r->x, "collector shm"))
+		rule_clear(r, "no process was seen to use a memory file system");
 	else
 		rule_unknown(r, "sizes of memory file systems (/dev/shm)", HOW_LIVE);
 }
