@@ -17,7 +17,7 @@ import tempfile
 
 import test_merge
 from nats_cluster import Client, Cluster, until
-from test_merge import HOSTS, WITTY, Net, Worker, check, failures, run, truth, workers
+from test_merge import HOSTS, WITTY, Net, Worker, check, ends_of, failures, parents_of, run, truth, workers
 
 ADDRESS = {h: f"10.88.0.{i + 1}" for i, h in enumerate(HOSTS)}
 STREAM = "job"
@@ -122,34 +122,28 @@ def fleets(net, folder, broker):
     return [Daemon(net, folder, h, API, "fleet-" + h, *words) for h in ("alpha", "gamma")]
 
 
-def flows_of(fleet, roots):
-    """As in test_merge.py: what a server's child moves is the server's. @return {} until there is a graph"""
-    items, path = [], "/api/v1/flows?limit=1000"
-    parent, cursor = {}, "/api/v1/entities?type=process&limit=1000"
-    while cursor:
-        page = fleet.get(cursor)
+def pages(fleet, path):
+    """All items of a list, page after page. @return None until there is a graph"""
+    items, at = [], path + "limit=1000"
+    while at:
+        page = fleet.get(at)
         if page is None:
-            return {}
-        for e in page["items"]:
-            parent[(e["id"].split("@")[-1], e["pid"])] = e["ppid"]
-        cursor = page.get("next") and f"/api/v1/entities?type=process&limit=1000&cursor={page['next']}"
-    while path:
-        page = fleet.get(path)
-        if page is None:
-            return {}
+            return None
         items += page["items"]
-        path = page.get("next") and f"/api/v1/flows?limit=1000&cursor={page['next']}"
+        at = page.get("next") and f"{path}limit=1000&cursor={page['next']}"
+    return items
+
+
+def flows_of(fleet, roots):
+    processes, flows = pages(fleet, "/api/v1/entities?type=process&"), pages(fleet, "/api/v1/flows?")
     found = {}
-    for f in items:
-        pair = []
-        for end in (f["source"], f["target"]):
-            pid = end["pid"]
-            if pid is not None and pid not in roots:
-                pid = parent.get((end["id"].split("@")[-1], pid), pid)
-            pair.append(pid if pid is not None else end["id"])
-        key = (*pair, f["kind"])
-        # The ranks go on all the time: of them only that they are joined is known.
-        if pair[0] != pair[1] and f["kind"] in ("tcp", "udp"):
+    if processes is None or flows is None:
+        return found
+    parent = parents_of(processes)
+    # The ranks go on all the time: of them only that they are joined is known.
+    for f in flows:
+        key = ends_of(f, parent, roots)
+        if key:
             found[key] = found.get(key, 0) + f["bytes"]
     return found
 

@@ -221,24 +221,28 @@ def observe(net, folder):
     return [path for path, _ in recorders], expected
 
 
-def parents(path):
-    return {(e["id"].split("@")[-1], e["pid"]): e["ppid"] for e in show(path, "entities", "--type", "process")}
+def parents_of(processes):
+    return {(e["id"].split("@")[-1], e["pid"]): e["ppid"] for e in processes}
+
+
+def ends_of(flow, parent, roots):
+    """(source, target, kind) of a flow over a network, else None; what a server's child moves is the server's."""
+    pair = []
+    for end in (flow["source"], flow["target"]):
+        pid = end["pid"]
+        if pid is not None and pid not in roots:
+            pid = parent.get((end["id"].split("@")[-1], pid), pid)
+        pair.append(pid if pid is not None else end["id"])
+    return (*pair, flow["kind"]) if pair[0] != pair[1] and flow["kind"] in ("tcp", "udp") else None
 
 
 def compare(path, expected):
-    """A server's children count as the server."""
     roots = {pid for pair in expected for pid in pair[:2]}
-    parent = parents(path)
+    parent = parents_of(show(path, "entities", "--type", "process"))
     found = {}
     for f in show(path, "flows"):
-        pair = []
-        for end in (f["source"], f["target"]):
-            pid = end["pid"]
-            if pid is not None and pid not in roots:
-                pid = parent.get((end["id"].split("@")[-1], pid), pid)
-            pair.append(pid if pid is not None else end["id"])
-        key = (*pair, f["kind"])
-        if pair[0] != pair[1] and f["kind"] in ("tcp", "udp"):
+        key = ends_of(f, parent, roots)
+        if key:
             sent, received = f["bytes_sent"], f["bytes_received"]
             check(f"{key}: both ends counted {sent} {received}", sent == received == f["bytes"])
             found[key] = found.get(key, 0) + f["bytes"]
