@@ -105,7 +105,7 @@ struct wait_knot {
 
 enum wait_pattern_kind {
 	PATTERN_CONVOY,	      /**< threads queue for a lock */
-	PATTERN_HANDOVER,     /**< threads run by turns, one at a time: an interpreter lock */
+	PATTERN_HANDOVER,     /**< threads hand one word on and run by turns, one at a time: an interpreter lock, or the like */
 	PATTERN_SLOW_PRODUCER,/**< a consumer waits for what another makes */
 	PATTERN_BACK_PRESSURE,/**< a producer waits until another takes */
 	PATTERN_BARRIER,      /**< threads wait until the last one has arrived */
@@ -126,6 +126,7 @@ struct wait_pattern {
 	uint64_t rest_ns;      /**< of it, while that one let time pass: nobody is late */
 	uint64_t events;       /**< waits, rounds of a barrier, hand-overs */
 	double root_pct;       /**< share of the events or the time that is the root's, 0–100 */
+	bool interpreter;      /**< of a hand-over: by the lock of an interpreter that lets one thread run at a time */
 	const char *text;      /**< one line, with names */
 	const char *why;       /**< evidence with figures */
 };

@@ -1,11 +1,6 @@
 #pragma once
 
-/* A small host whose figures are all known, for tests of rules. Each function is used by the test
- * that includes it. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* A small host whose figures are all known, and faults to put into it, for tests of rules. */
 #include "hot.h"
 #include "rule.h"
 #include "study.h"
@@ -29,314 +24,39 @@ struct world {
 	struct edge *traffic[2]; /* of the memory of each node */
 };
 
-static struct node *at(struct world *w, uint32_t node)
-{
-	return w->g.nodes.v[node];
-}
+struct node *at(struct world *w, uint32_t node);
+const char *str(struct world *w, const char *s);
+uint32_t add_process(struct world *w, uint64_t pid, const char *name);
+void set_times(struct world *w, uint32_t thread, double run_s, double runq_s);
+void may_use(struct world *w, uint32_t thread, const char *cpus);
+void ran_on(struct world *w, uint32_t thread, unsigned cpu, double s);
+uint32_t add_thread(struct world *w, uint32_t process, uint64_t tid, const char *name, double run_s,
+		    double runq_s, unsigned cpu);
+void waits(struct world *w, uint32_t thread, uint32_t object, const char *cause, double s);
+void place(struct world *w, uint32_t process, unsigned cpu_node, unsigned memory_node);
+void flow(struct world *w, uint32_t from, uint32_t to, const char *kind, uint64_t bytes,
+	  uint64_t messages);
+void begin(struct world *w);
+void analyse(struct world *w);
+void find(struct world *w);
+void done(struct world *w);
+const struct rule_verdict *verdict(const struct world *w, const char *rule);
 
-static uint32_t add(struct world *w, struct node *n)
-{
-	return graph_add_node(&w->g, n)->index;
-}
-
-static const char *str(struct world *w, const char *s)
-{
-	return graph_str(&w->g, s);
-}
-
-static uint32_t add_process(struct world *w, uint64_t pid, const char *name)
-{
-	struct node *n = graph_new_node(&w->g, &process_type);
-
-	SET(process, n, pid, pid);
-	SET(process, n, name, str(w, name));
-	SET(process, n, cmdline, str(w, name));
-	SET(process, n, cpu_ns, 3 * SECOND);
-	return add(w, n);
-}
-
-static void set_times(struct world *w, uint32_t thread, double run_s, double runq_s)
-{
-	struct node *n = at(w, thread);
-	uint64_t run = (uint64_t)(run_s * SECOND), runq = (uint64_t)(runq_s * SECOND);
-
-	SET(thread, n, run_ns, run);
-	SET(thread, n, runq_ns, runq);
-	SET(thread, n, blocked_ns, WINDOW - run - runq);
-	SET(thread, n, observed_ns, WINDOW);
-}
-
-static void may_use(struct world *w, uint32_t thread, const char *cpus)
-{
-	struct edge *d = graph_new_edge(&w->g, &access_with_proc_status_type, thread, w->set[0]);
-
-	SET(access_with_proc_status, d, cpus_allowed_list, str(w, cpus));
-	graph_add_edge(&w->g, d);
-}
-
-static void ran_on(struct world *w, uint32_t thread, unsigned cpu, double s)
-{
-	struct edge *d = graph_new_edge(&w->g, &ran_on_type, thread, w->cpu[cpu]);
-
-	SET(ran_on, d, run_ns, (uint64_t)(s * SECOND));
-	graph_add_edge(&w->g, d);
-}
-
-static uint32_t add_thread(struct world *w, uint32_t process, uint64_t tid, const char *name,
-			   double run_s, double runq_s, unsigned cpu)
-{
-	struct node *n = graph_new_node(&w->g, &thread_type);
-	uint32_t ret;
-
-	SET(thread, n, tid, tid);
-	SET(thread, n, process, process);
-	SET(thread, n, name, str(w, name));
-	SET(thread, n, voluntary_switches, 100);
-	SET(thread, n, involuntary_switches, 10);
-	SET(thread, n, minor_faults, 100);
-	ret = add(w, n);
-	set_times(w, ret, run_s, runq_s);
-	ran_on(w, ret, cpu, run_s);
-	graph_link(&w->g, &own_type, process, ret);
-	return ret;
-}
-
-static void waits(struct world *w, uint32_t thread, uint32_t object, const char *cause, double s)
-{
-	struct edge *d = graph_new_edge(&w->g, &waits_for_type, thread, object);
-
-	SET(waits_for, d, cause, str(w, cause));
-	SET(waits_for, d, waits, 100);
-	SET(waits_for, d, waited_ns, (uint64_t)(s * SECOND));
-	SET(waits_for, d, longest_ns, (uint64_t)(s * SECOND / 10));
-	graph_add_edge(&w->g, d);
-}
-
-static void place(struct world *w, uint32_t process, unsigned cpu_node, unsigned memory_node)
-{
-	struct edge *d = graph_new_edge(&w->g, &numa_access_type, process, w->set[cpu_node]);
-	char text[64];
-
-	snprintf(text, sizeof(text), "{\"%u\":3000000000}", cpu_node);
-	SET(numa_access, d, numa_index_to_cpu_runtime, str(w, text));
-	snprintf(text, sizeof(text), "{\"%u\":100000}", memory_node);
-	SET(numa_access, d, dirty_anon_pages, str(w, text));
-	SET(numa_access, d, cpus_allowed_list, str(w, "0-3"));
-	graph_add_edge(&w->g, d);
-}
-
-static void flow(struct world *w, uint32_t from, uint32_t to, const char *kind, uint64_t bytes,
-		 uint64_t messages)
-{
-	struct edge *d = graph_new_edge(&w->g, &flow_type, from, to);
-
-	SET(flow, d, kind, str(w, kind));
-	SET(flow, d, bytes, bytes);
-	SET(flow, d, messages, messages);
-	SET(flow, d, bytes_sent, bytes);
-	graph_add_edge(&w->g, d);
-}
-
-static uint32_t add_gpu(struct world *w, unsigned i)
-{
-	struct node *n = graph_new_node(&w->g, &gpu_type);
-
-	SET(gpu, n, id, i);
-	SET(gpu, n, pci_bus_id, str(w, i ? "0000:02:00.0" : "0000:01:00.0"));
-	SET(gpu, n, numa_affinity, str(w, i ? "1" : "0"));
-	SET(gpu, n, utilization_pct, 80);
-	SET(gpu, n, memory_util_pct, 40);
-	SET(gpu, n, temperature_c, 60);
-	SET(gpu, n, clock_khz, 1400000);
-	SET(gpu, n, clock_max_khz, 1500000);
-	SET(gpu, n, throttle, str(w, "none"));
-	SET(gpu, n, health, str(w, "OK"));
-	SET(gpu, n, ecc_errors, 0);
-	SET(gpu, n, pcie_width, 16);
-	SET(gpu, n, pcie_width_max, 16);
-	SET(gpu, n, pcie_gen, 4);
-	SET(gpu, n, pcie_gen_max, 4);
-	SET(gpu, n, pcie_rx_bytes_s, 1e9);
-	SET(gpu, n, pcie_tx_bytes_s, 1e9);
-	return add(w, n);
-}
-
-static void add_machine(struct world *w)
-{
-	struct node *n = graph_new_node(&w->g, &host_type);
-
-	SET(host, n, hostname, str(w, "box"));
-	SET(host, n, cpus, 4);
-	SET(host, n, memory_bytes, 1000 * MIB);
-	SET(host, n, memory_available_bytes, 600 * MIB);
-	w->host = add(w, n);
-	for (unsigned i = 0; i < 4; i++) {
-		n = graph_new_node(&w->g, &cpu_type);
-		SET(cpu, n, cpu_id, i);
-		SET(cpu, n, node, i / 2);
-		SET(cpu, n, busy_ns, 3 * SECOND);
-		SET(cpu, n, irq_ns, 0);
-		SET(cpu, n, softirq_ns, SECOND / 10);
-		w->cpu[i] = add(w, n);
-	}
-	for (unsigned i = 0; i < 2; i++) {
-		n = graph_new_node(&w->g, &numa_type);
-		SET(numa, n, numa_id, i);
-		SET(numa, n, cpu_set, str(w, i ? "2-3" : "0-1"));
-		SET(numa, n, local_pages, 1000000);
-		SET(numa, n, other_pages, 1000);
-		SET(numa, n, cycles, 10000000);
-		SET(numa, n, instructions, 20000000);
-		SET(numa, n, llc_references, 100000);
-		SET(numa, n, llc_misses, 1000);
-		SET(numa, n, peak_bytes_s, 200ull << 30);
-		SET(numa, n, peak_source, "hmat");
-		w->numa[i] = add(w, n);
-		w->traffic[i] = graph_new_edge(&w->g, &ddr_bandwidth_type, w->numa[i], w->numa[i]);
-		SET(ddr_bandwidth, w->traffic[i], total_bytes, 20ull << 30);
-		w->traffic[i] = graph_add_edge(&w->g, w->traffic[i]);
-		n = graph_new_node(&w->g, &numa_set_type);
-		SET(numa_set, n, numa_id_str, str(w, i ? "1" : "0"));
-		w->set[i] = add(w, n);
-		graph_link(&w->g, &numa_set_contain_type, w->set[i], w->numa[i]);
-	}
-}
-
-static void add_devices(struct world *w)
-{
-	struct node *n;
-	struct edge *d;
-
-	for (unsigned i = 0; i < 2; i++) {
-		w->gpu[i] = add_gpu(w, i);
-		graph_link(&w->g, &affinitative_to_numa_type, w->gpu[i], w->set[i]);
-		graph_link(&w->g, &access_type, w->rank[i], w->gpu[i]);
-	}
-	d = graph_new_edge(&w->g, &device_link_type, w->gpu[0], w->gpu[1]);
-	SET(device_link, d, kind, str(w, "NVLink"));
-	SET(device_link, d, links, 12);
-	SET(device_link, d, active, 12);
-	graph_add_edge(&w->g, d);
-	n = graph_new_node(&w->g, &nic_type);
-	SET(nic, n, name, str(w, "eth0"));
-	SET(nic, n, numa_node, 0);
-	SET(nic, n, speed_bytes_s, 1250000000);
-	SET(nic, n, rx_bytes, 1000 * MIB);
-	SET(nic, n, tx_bytes, 1000 * MIB);
-	SET(nic, n, rx_packets, 1000000);
-	SET(nic, n, tx_packets, 1000000);
-	SET(nic, n, rx_drops, 0);
-	SET(nic, n, tx_drops, 0);
-	w->nic = add(w, n);
-	n = graph_new_node(&w->g, &rdma_stats_type);
-	SET(rdma_stats, n, dev, str(w, "mlx5_0"));
-	SET(rdma_stats, n, port, 1);
-	SET(rdma_stats, n, state, str(w, "ACTIVE"));
-	SET(rdma_stats, n, tx_packets, 1000000);
-	SET(rdma_stats, n, retransmits, 0);
-	SET(rdma_stats, n, congestion_handled, 0);
-	w->port = add(w, n);
-	n = graph_new_node(&w->g, &block_device_type);
-	SET(block_device, n, dev, str(w, "259:0"));
-	SET(block_device, n, name, str(w, "nvme0n1"));
-	SET(block_device, n, reads, 1000);
-	SET(block_device, n, writes, 1000);
-	SET(block_device, n, read_ns, SECOND / 10);
-	SET(block_device, n, write_ns, SECOND / 10);
-	SET(block_device, n, busy_ns, SECOND / 10);
-	w->disk = add(w, n);
-	n = graph_new_node(&w->g, &file_type);
-	SET(file, n, dev, str(w, "259:0"));
-	SET(file, n, inode, 7);
-	SET(file, n, path, str(w, "/data/part-0"));
-	w->file = add(w, n);
-	n = graph_new_node(&w->g, &shared_memory_type);
-	SET(shared_memory, n, shm_name, str(w, "psm_1"));
-	SET(shared_memory, n, inode, 9);
-	SET(shared_memory, n, kind, str(w, "posix"));
-	SET(shared_memory, n, shm_size, 100 * MIB);
-	SET(shared_memory, n, fs_bytes, 1000 * MIB);
-	SET(shared_memory, n, fs_used_bytes, 100 * MIB);
-	w->shm = add(w, n);
-}
-
-static void add_job(struct world *w)
-{
-	struct node *n = graph_new_node(&w->g, &container_type);
-
-	SET(container, n, container_id, str(w, "c0ffee"));
-	SET(container, n, container_name, str(w, "job"));
-	SET(container, n, cpu_limit_cores, 4);
-	SET(container, n, cpu_ns, 6 * SECOND);
-	SET(container, n, throttled_ns, 0);
-	SET(container, n, memory_limit_bytes, 500 * MIB);
-	SET(container, n, memory_bytes, 100 * MIB);
-	SET(container, n, memory_stalled_ns, 0);
-	SET(container, n, io_stalled_ns, 0);
-	SET(container, n, shm_bytes, 1000 * MIB);
-	SET(container, n, shm_free_bytes, 900 * MIB);
-	w->box = add(w, n);
-	for (unsigned i = 0; i < 2; i++) {
-		w->rank[i] = add_process(w, 100 + 10 * i, "rank");
-		w->thread[i] = add_thread(w, w->rank[i], 100 + 10 * i, "rank", 3, 0.1, 2 * i);
-		may_use(w, w->thread[i], "0-3");
-		place(w, w->rank[i], i, i);
-		graph_link(&w->g, &run_on_type, w->rank[i], w->box);
-	}
-}
-
-static void begin(struct world *w)
-{
-	struct node *n;
-
-	memset(w, 0, sizeof(*w));
-	graph_init(&w->g);
-	w->g.meta.window_ns = WINDOW;
-	w->g.meta.tool = str(w, "witty-profiler");
-	add_machine(w);
-	add_job(w);
-	add_devices(w);
-	w->loader = add_process(w, 200, "loader");
-	place(w, w->loader, 0, 0);
-	flow(w, w->loader, w->rank[0], "unix", 100 * MIB, 1000);
-	n = graph_new_node(&w->g, &socket_type);
-	SET(socket, n, socket_type, str(w, "TCP"));
-	SET(socket, n, socket_addr, str(w, "10.0.0.9"));
-	SET(socket, n, socket_port, 80);
-	SET(socket, n, external, true);
-	SET(socket, n, retransmits, 1);
-	SET(socket, n, rtt_ns, 50000);
-	add(w, n);
-	waits(w, w->thread[0], w->file, "file", 0.1);
-}
-
-static void analyse(struct world *w)
-{
-	topology_init(&w->t, &w->g);
-	hot_init(&w->hot, &w->g, NULL);
-	waitfor_init(&w->w, &w->g, NULL);
-}
-
-static void find(struct world *w)
-{
-	struct study s = {.g = &w->g, .t = &w->t, .hot = &w->hot, .w = &w->w};
-
-	findings_init(&w->f, &s);
-}
-
-static void done(struct world *w)
-{
-	findings_done(&w->f);
-	waitfor_done(&w->w);
-	hot_done(&w->hot);
-	topology_done(&w->t);
-	graph_done(&w->g);
-}
-
-static const struct rule_verdict *verdict(const struct world *w, const char *rule)
-{
-	vec_for(&w->f.verdicts, v)
-		if (!strcmp(v->rule->id, rule))
-			return v;
-	return NULL;
-}
+/* Faults. Those of waits come after analyse(), all others before it. */
+void many_threads(struct world *w);
+void neighbour(struct world *w);
+void idle_gpu(struct world *w);
+void busy_gpu(struct world *w);
+void memory_stalls(struct world *w);
+void faults(struct world *w);
+uint32_t outside(struct world *w);
+void tiny(struct world *w);
+void pattern(struct world *w, enum wait_pattern_kind kind);
+void convoy(struct world *w);
+void producer(struct world *w);
+void pressure(struct world *w);
+void barrier(struct world *w);
+void hang(struct world *w);
+void serial(struct world *w);
+void problem(struct world *w, const char *id);
+void uneven(struct world *w);

@@ -168,13 +168,20 @@ static int compare_runq(const void *a, const void *b)
 	return x->node < y->node ? -1 : 1;
 }
 
+/* With a CPU of its own it would be on it for most of the time: who rests between may only be late for others' sake. */
+static bool is_busy(const struct facts *x, const struct hot_thread *th)
+{
+	return facts_pct(x, (double)(th->run_ns + th->runq_ns)) >= BUSY_PCT &&
+	       (double)th->run_ns * 100 >= (double)(th->run_ns + th->blocked_ns) * BUSY_PCT;
+}
+
 static void find_wanting(const struct facts *x, const struct process_fact *p, struct wanting *ret)
 {
 	*ret = (struct wanting){0};
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct hot_thread *th = fact_thread(x, p, i);
 
-		if (facts_pct(x, (double)(th->run_ns + th->runq_ns)) < BUSY_PCT)
+		if (!is_busy(x, th))
 			continue;
 		vec_push(&ret->v, th);
 		ret->runq_ns += (double)th->runq_ns;
@@ -212,6 +219,12 @@ static void too_many_fired(struct rule_run *r, struct process_fact *p, const str
 		      "(MKL_NUM_THREADS, "
 		      "OPENBLAS_NUM_THREADS), torch.set_num_threads(%.0f), fewer loader workers.",
 		      fmax(1, floor(cpus)), fmax(1, floor(cpus))));
+	if (p->mask_n && p->mask_n < r->x->n_cpus && (double)p->mask_n <= cpus) {
+		finding_advice(fi, rule_text(r, "Or widen its mask: it may use only CPU%s %s of %u; the others were in use.",
+					     p->mask_n > 1 ? "s" : "", p->allowed, r->x->n_cpus));
+		finding_command(fi, rule_text(r, "taskset -a -p -c 0-%u %llu", r->x->n_cpus - 1,
+					      (unsigned long long)GET(process, r->x->g->nodes.v[p->node], pid)));
+	}
 	finding_advice(fi, "Let waiting threads sleep rather than spin: OMP_WAIT_POLICY=passive, "
 			   "GOMP_SPINCOUNT=0, "
 			   "KMP_BLOCKTIME=0.");
@@ -470,9 +483,8 @@ const struct rule rules_cpu[] = {
     {.id = "too-many-threads",
      .layer = LAYER_COMPUTE,
      .title = "More busy threads than CPUs",
-     .fires = "a process has more than `threads.per-cpu` times as many threads that want a CPU at "
-	      "least half of the "
-	      "window as CPUs that its mask and quota allow.",
+     .fires = "a process has more than `threads.per-cpu` times as many threads that want a CPU at least half of the window, "
+	      "and are blocked for no longer than they run, as CPUs that its mask and quota allow.",
      .graded = "share of time lost: run-queue time of those threads.",
      .needs = "thread.run_ns and runq_ns (probe sched); CPUs allowed.",
      .advice = "OMP_NUM_THREADS and its like; passive waiting.",

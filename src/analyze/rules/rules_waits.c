@@ -126,7 +126,7 @@ static const struct pattern_text texts[] = {
       "readers."},
      "Up to the time that they waited, as far as the CPUs have room for all of them at once."},
     {PATTERN_HANDOVER,
-     "time that threads were blocked until another one handed the lock over",
+     "time that threads were blocked until another one handed the interpreter's lock over",
      "hand-overs",
      {"Threads of this interpreter run one at a time: use processes (multiprocessing, several "
       "workers) or native code that "
@@ -170,10 +170,22 @@ static const struct pattern_text texts[] = {
      "The part of the wait in which the holder was runnable without a CPU."},
 };
 
-static const struct pattern_text *text_of(enum wait_pattern_kind kind)
+/* Of a program that is no interpreter. */
+static const struct pattern_text one_at_a_time = {
+    PATTERN_HANDOVER,
+    "time that threads were blocked until another one handed on what they wait for",
+    "hand-overs",
+    {"If they are to work at the same time, find what only one of them has: a lock of their own making, a token, a "
+     "queue of one item.",
+     NULL},
+    "Up to the time that they waited, as far as there are CPUs; nothing if they are to take turns."};
+
+static const struct pattern_text *text_of(const struct wait_pattern *p)
 {
+	if (p->kind == PATTERN_HANDOVER && !p->interpreter)
+		return &one_at_a_time;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (texts[i].kind == kind)
+		if (texts[i].kind == p->kind)
 			return &texts[i];
 	return NULL;
 }
@@ -225,7 +237,7 @@ static uint64_t own_ns(const struct facts *x, const struct wait_pattern *p)
 
 static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 {
-	const struct pattern_text *text = text_of(p->kind);
+	const struct pattern_text *text = text_of(p);
 	uint32_t root = p->root != NODE_NONE ? p->root
 			: p->threads.n       ? process_of(r->x, p->threads.v[0])
 					     : NODE_NONE;
@@ -244,6 +256,9 @@ static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 	fi = rule_fire(r, known_grade(r, rule_grade(r, share), p->root), p->confidence_pct, root);
 	if (p->kind == PATTERN_HANDOVER && fi->severity > SEVERITY_WARNING)
 		fi->severity = SEVERITY_WARNING;
+	/* Taking turns may be what they are for. */
+	if (p->kind == PATTERN_HANDOVER && !p->interpreter)
+		fi->severity = SEVERITY_NOTICE;
 	if (watches_child(r->x, p) || waits_for_work(r->x, p))
 		fi->severity = SEVERITY_NOTICE;
 	fi->chains = p->root != NODE_NONE;
@@ -269,24 +284,39 @@ static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 	fi->expectation = text->expectation;
 }
 
-static void check_pattern(struct rule_run *r, enum wait_pattern_kind kind)
+/* @return how many there are; of hand-overs, those of interpreters, or all others */
+static size_t fire_patterns(struct rule_run *r, enum wait_pattern_kind kind, bool interpreter)
 {
 	size_t n = 0;
 
-	if (!has_waits(r))
-		return;
 	vec_for(&r->x->s->w->patterns, p) {
-		if (p->kind != kind)
+		if (p->kind != kind || p->interpreter != interpreter)
 			continue;
 		n++;
 		pattern_fired(r, p);
 	}
+	return n;
+}
+
+static void say_clear(struct rule_run *r, size_t n)
+{
 	rule_clear(r, "waits of %zu roles; %zu of the kind, all short", r->x->s->w->roles.n, n);
+}
+
+static void check_pattern(struct rule_run *r, enum wait_pattern_kind kind)
+{
+	if (has_waits(r))
+		say_clear(r, fire_patterns(r, kind, false));
 }
 
 static void check_convoy(struct rule_run *r)
 {
-	check_pattern(r, PATTERN_CONVOY);
+	size_t n;
+
+	if (!has_waits(r))
+		return;
+	n = fire_patterns(r, PATTERN_CONVOY, false);
+	say_clear(r, n + fire_patterns(r, PATTERN_HANDOVER, false));
 }
 
 static void check_inversion(struct rule_run *r)
@@ -296,7 +326,8 @@ static void check_inversion(struct rule_run *r)
 
 static void check_handover(struct rule_run *r)
 {
-	check_pattern(r, PATTERN_HANDOVER);
+	if (has_waits(r))
+		say_clear(r, fire_patterns(r, PATTERN_HANDOVER, true));
 }
 
 static void check_herd(struct rule_run *r)
@@ -582,9 +613,10 @@ const struct rule rules_waits[] = {
     {.id = "lock-convoy",
      .layer = LAYER_CONTROL,
      .title = "Threads queue for a lock",
-     .fires = "threads are blocked on a lock that another thread holds, for a share of time that "
-	      "is worth telling.",
-     .graded = GRADED_WAIT,
+     .fires = "threads are blocked on a lock that another thread holds, for a share of time that is worth telling; or "
+	      "several threads of a process that is no interpreter hand one word to each other, and one of them runs at a "
+	      "time, although they have CPUs.",
+     .graded = GRADED_WAIT " Of a hand-over always a notice: taking turns may be what they are for.",
      .needs = NEEDS_WAITS,
      .advice = "hold it for less, split it.",
      .family = "thread",
@@ -602,8 +634,8 @@ const struct rule rules_waits[] = {
     {.id = "gil",
      .layer = LAYER_CONTROL,
      .title = "Threads run by turns: an interpreter lock",
-     .fires = "several threads of a process hand one word to each other, and one of them runs at a "
-	      "time.",
+     .fires = "several threads of one interpreter (Python, Ruby) hand one lock to each other, and one of them runs at a "
+	      "time. Of other programs that is told as lock-convoy, and where CPUs are short not at all.",
      .graded = GRADED_WAIT " At most a warning.",
      .needs = NEEDS_WAITS,
      .advice = "processes instead of threads.",

@@ -62,8 +62,10 @@ void wf_add_chains(struct wf *x);
 void wf_add_knots(struct wf *x);
 /** Patterns of waits that end at once: barriers, herds. */
 void wf_add_rounds(struct wf *x);
-/** Patterns that waits between two sides make: locks, hand-overs, producers and consumers; pollers. */
+/** Patterns that waits between two sides make: producers and consumers; pollers. */
 void wf_add_patterns(struct wf *x);
+/** Those of threads that run by turns, one at a time. */
+void wf_add_turns(struct wf *x);
 /** Those, for locks. */
 void wf_add_locks(struct wf *x);
 void wf_sort_patterns(struct wf *x);
@@ -122,6 +124,12 @@ uint64_t wf_edge_ns(const struct edge *d);
 
 /** Whom a wakes relation comes from: a kind of wait_object, or a thread. */
 enum wait_ender wf_edge_ender(const struct graph *g, const struct edge *d);
+
+/** Where a futex word of one process lies, by its key "PID:0xADDRESS". @return false: shared, not known, or no futex */
+bool wf_word_place(const struct node *n, uint64_t *ret_pid, uint64_t *ret_address);
+
+/** Whether a process is an interpreter that lets one of its threads run at a time, by the name of its program. */
+bool wf_has_interpreter_lock(const struct node *process);
 
 /** "name[tid]", or the printed id. */
 const char *wf_thread_text(struct waitfor *w, struct graph *g, uint32_t node);

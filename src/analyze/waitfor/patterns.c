@@ -1,12 +1,10 @@
-/* Patterns between two sides: who makes and who takes, who runs by turns, and who is busy for nobody. */
+/* Patterns between two sides: who makes and who takes; and who is busy for nobody. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "waitfor/cascade.h"
 
-#define TURNS_PCT   60	/* of their busy time threads that run by turns are alone: who was woken may have to wait for a CPU */
-#define TURNS_CPUS  1.2 /* they cannot use more than one */
 #define PAIR_PCT    20	/* a side that waits less than that is not held up */
 #define POLLER_PCT  80	/* of the time on a CPU or ready to be: who looks all the time */
 #define YIELDS_PER_S 1000
@@ -138,72 +136,6 @@ static void add_pairs(struct wf *x)
 	}
 }
 
-/* What a role does to itself, without locks: accounts by role. */
-struct turns {
-	uint64_t inner_ns, all_ns, most;
-	uint32_t object;
-};
-
-static void add_turn(struct wf *x, uint32_t role, const struct turns *t)
-{
-	const struct wait_role *r = &x->w->roles.v[role];
-	struct wait_pattern p = {.kind = PATTERN_HANDOVER, .object = t->object, .root = NODE_NONE, .ns = t->inner_ns};
-	uint32_t *no = mem_alloc(r->threads.n * sizeof(*no)), busy = 0;
-	uint64_t burst = 0;
-	double one;
-
-	for (size_t i = 0; i < r->threads.n; i++) {
-		const struct wf_thread *th = &x->threads.v[x->no[r->threads.v[i]]];
-
-		no[i] = x->no[r->threads.v[i]];
-		burst += x->burst_ns[no[i]];
-		busy += (th->run_ns + th->runq_ns) * 20 > x->w->window_ns;
-	}
-	one = wf_one_active_pct(x, no, r->threads.n, false, NULL);
-	free(no);
-	if (busy < 2 || one < TURNS_PCT || burst * 2 > t->inner_ns ||
-	    (double)r->run_ns > TURNS_CPUS * (double)x->w->window_ns || (r->run_ns + r->runq_ns) * 5 < x->w->window_ns * 2)
-		return;
-	vec_for(&r->threads, th)
-		vec_push(&p.threads, *th);
-	vec_for(&x->w->links, l)
-		if (l->waiter == role && l->waker == role)
-			p.events += l->waits;
-	p.confidence_pct = 85;
-	p.root_pct = one;
-	p.text = wf_text(x->w, "%s run by turns, one at a time", r->text);
-	p.why = wf_text(x->w,
-			"%" PRIu64 " times one ended the wait of another, and in %.0f %% of the time one alone was active; "
-			"together they ran %.2f of a CPU",
-			p.events, one, (double)r->run_ns / (double)x->w->window_ns);
-	vec_push(&x->w->patterns, p);
-}
-
-static void add_turns(struct wf *x)
-{
-	struct turns *t = mem_alloc((x->w->roles.n + 1) * sizeof(*t));
-
-	vec_for(&x->c->accounts, a) {
-		uint32_t role = x->threads.v[a->waiter].role, from = a->source < x->g->nodes.n ? x->no[a->source] : NODE_NONE;
-
-		t[role].all_ns += a->total_ns;
-		if (a->cause != CAUSE_FUTEX || a->held)
-			continue;
-		if (from != NODE_NONE && x->threads.v[from].role != role)
-			continue;
-		t[role].inner_ns += a->total_ns;
-		if (a->total_ns > t[role].most) {
-			t[role].most = a->total_ns;
-			t[role].object = a->object;
-		}
-	}
-	for (uint32_t i = 0; i < x->w->roles.n; i++)
-		if (x->w->roles.v[i].threads.n > 1 && t[i].inner_ns >= 5 * wf_least_ns(x) &&
-		    t[i].inner_ns * 2 > t[i].all_ns)
-			add_turn(x, i, &t[i]);
-	free(t);
-}
-
 static uint64_t timer_waits(const struct wf *x, uint32_t thread)
 {
 	struct edge_list out = graph_out(x->g, thread);
@@ -261,7 +193,7 @@ static void add_pollers(struct wf *x)
 
 void wf_add_patterns(struct wf *x)
 {
-	add_turns(x);
+	wf_add_turns(x);
 	add_pairs(x);
 	add_pollers(x);
 }

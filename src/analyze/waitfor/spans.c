@@ -133,8 +133,7 @@ static void put_unended(struct wf *x, struct wf_thread *t, const struct unended 
 					      .goes_on = true}));
 }
 
-/* "PID:0xADDRESS" of a private word. */
-static bool word_place(const struct node *n, uint64_t *ret_pid, uint64_t *ret_address)
+bool wf_word_place(const struct node *n, uint64_t *ret_pid, uint64_t *ret_address)
 {
 	const char *key = n->type == &futex_type && HAS(futex, n, futex_key) ? GET(futex, n, futex_key) : NULL;
 	char *end;
@@ -155,7 +154,7 @@ static bool is_same(const struct wf *x, uint32_t a, uint32_t b)
 
 	if (a == b || a == NODE_NONE || b == NODE_NONE)
 		return a == b && a != NODE_NONE;
-	return word_place(x->g->nodes.v[a], &pid[0], &at[0]) && word_place(x->g->nodes.v[b], &pid[1], &at[1]) &&
+	return wf_word_place(x->g->nodes.v[a], &pid[0], &at[0]) && wf_word_place(x->g->nodes.v[b], &pid[1], &at[1]) &&
 	       pid[0] == pid[1] && (at[0] > at[1] ? at[0] - at[1] : at[1] - at[0]) < CONDITION_BYTES;
 }
 
@@ -214,7 +213,7 @@ static void find_words(const struct wf *x, struct releases *r)
 		uint64_t pid, at;
 
 		r->word[i] = i;
-		if (!word_place(x->g->nodes.v[i], &pid, &at))
+		if (!wf_word_place(x->g->nodes.v[i], &pid, &at))
 			continue;
 		r->word[i] = idmap_get(&of, pid, at / 64);
 		if (r->word[i] == IDMAP_NONE) {
