@@ -224,8 +224,6 @@ static __always_inline void stream_add(struct moved *m)
 	struct stream_key k = {.dir = m->dir};
 	u32 zero = 0;
 
-	if (use_tallies && m->proto == SOCK_PROTO_TCP && tally_add(m))
-		return;
 	k.sk_id = sock_id(m->sk, false);
 	k.tid = bpf_get_current_pid_tgid();
 	k.start_ns = current_start_ns();
@@ -256,8 +254,8 @@ static __always_inline void message_add(struct moved *m, u64 sk_id, const bool r
 	flow_add(bpf_map_lookup_elem(&flows, &zero), &k, sk_id, m, raw);
 }
 
-static __always_inline int on_moved(struct sock *sk, s32 ret, u32 flags, enum sock_dir dir,
-				    const bool raw)
+static __always_inline int on_any_moved(struct sock *sk, s32 ret, u32 flags, enum sock_dir dir,
+					const bool raw)
 {
 	struct moved m = {.sk = sk, .bytes = ret, .dir = dir};
 	u64 pk = pending_key(dir), sk_id;
@@ -283,6 +281,30 @@ static __always_inline int on_moved(struct sock *sk, s32 ret, u32 flags, enum so
 	if (m.named)
 		bpf_map_delete_elem(&pendings, &pk);
 	return 0;
+}
+
+/* A function of its own, so that those that are summed beside their socket do not pay for its room. */
+static __noinline int on_rest_moved(struct sock *sk, s32 ret, u32 flags, enum sock_dir dir)
+{
+	return on_any_moved(sk, ret, flags, dir, false);
+}
+
+static __always_inline bool is_tcp_data(struct sock *sk, s32 ret, u32 flags, enum sock_dir dir)
+{
+	u16 family = sk->__sk_common.skc_family;
+
+	return ret > 0 && (family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_TCP &&
+	       !(dir == SOCK_RECEIVED && flags & (MSG_PEEK | MSG_ERRQUEUE));
+}
+
+static __always_inline int on_moved(struct sock *sk, s32 ret, u32 flags, enum sock_dir dir,
+				    const bool raw)
+{
+	if (raw)
+		return on_any_moved(sk, ret, flags, dir, true);
+	if (use_tallies && is_tcp_data(sk, ret, flags, dir) && tally_add(sk, ret, dir))
+		return 0;
+	return on_rest_moved(sk, ret, flags, dir);
 }
 
 SEC("tp_btf/sock_send_length")

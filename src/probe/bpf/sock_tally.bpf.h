@@ -70,21 +70,21 @@ static __always_inline void side_release(struct sock_side *s, u64 sk_id, u64 dir
 }
 
 /* @return whether it was summed here */
-static __always_inline bool tally_add(const struct moved *m)
+static __always_inline bool tally_add(struct sock *sk, u64 bytes, enum sock_dir dir)
 {
-	struct sock_tally *t = bpf_sk_storage_get(&tallies, m->sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct sock_tally *t = bpf_sk_storage_get(&tallies, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct task_struct *me = bpf_get_current_task_btf();
 	u64 tick = bpf_jiffies64();
 	struct sock_side *s;
 
 	if (!t)
 		return false;
-	s = m->dir == SOCK_SENT ? &t->sent : &t->received;
-	if (s->owner.tid != (u32)bpf_get_current_pid_tgid() ||
-	    s->owner.start_ns != current_start_ns()) {
-		if (s->owner.tid || t->closed || !side_claim(s, sock_id(m->sk, false), m->dir))
+	s = dir == SOCK_SENT ? &t->sent : &t->received;
+	if (s->owner.tid != (u32)me->pid || s->owner.start_ns != me->start_boottime) {
+		if (s->owner.tid || t->closed || !side_claim(s, sock_id(sk, false), dir))
 			return false;
 	}
-	s->bytes += m->bytes;
+	s->bytes += bytes;
 	s->msgs++;
 	if (s->tick == tick)
 		return true;
