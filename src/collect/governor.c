@@ -6,6 +6,8 @@
 /* How long it has to be cheap before all is watched again, and what cheap is: a part of the bound. */
 #define CALM_NS	   5000000000ull
 #define CALM_SHARE 0.5
+/* What calls of which nothing is counted may take of the bound. */
+#define UNCOUNTED_SHARE 0.1
 /* What looks may take of the bound, and their least and greatest share of the time. */
 #define LOOK_SHARE 0.1
 #define LOOK_LEAST 0.02
@@ -17,9 +19,17 @@ void governor_init(struct governor *g, double max_pct)
 	*g = (struct governor){.max_pct = max_pct, .random = 1};
 }
 
+double governor_excess(const struct governor *g, const struct governor_load *l)
+{
+	double uncounted = l->uncounted_pct / UNCOUNTED_SHARE;
+
+	return g->max_pct ? (uncounted > l->pct ? uncounted : l->pct) / g->max_pct : 0;
+}
+
 enum governor_change governor_step(struct governor *g, const struct governor_load *l)
 {
-	bool changes = g->in_turns ? l->pct < g->max_pct * CALM_SHARE : l->pct > g->max_pct;
+	double excess = governor_excess(g, l);
+	bool changes = g->in_turns ? excess < CALM_SHARE : excess > 1;
 
 	if (!g->max_pct || !changes) {
 		g->since_ns = 0;
@@ -33,9 +43,9 @@ enum governor_change governor_step(struct governor *g, const struct governor_loa
 	return g->in_turns ? GOVERNOR_TURNS_BEGIN : GOVERNOR_TURNS_END;
 }
 
-uint64_t governor_look_ns(const struct governor *g, double pct)
+uint64_t governor_look_ns(double excess)
 {
-	double share = pct > 0 ? g->max_pct * LOOK_SHARE / pct : LOOK_MOST;
+	double share = excess > 0 ? LOOK_SHARE / excess : LOOK_MOST;
 
 	share = share < LOOK_LEAST ? LOOK_LEAST : share > LOOK_MOST ? LOOK_MOST : share;
 	return (uint64_t)(share * (double)GOVERNOR_TURN_NS);
@@ -48,9 +58,9 @@ uint64_t governor_turn_ns(struct governor *g)
 	return GOVERNOR_TURN_NS * 3 / 4 + (GOVERNOR_TURN_NS / 2) * (g->random >> 16) / 65536;
 }
 
-uint64_t governor_gap_ns(struct governor *g, double pct, uint64_t look_ns)
+uint64_t governor_gap_ns(struct governor *g, double excess, uint64_t look_ns)
 {
-	uint64_t turn = governor_turn_ns(g), usual = governor_look_ns(g, pct);
+	uint64_t turn = governor_turn_ns(g), usual = governor_look_ns(excess);
 	uint64_t gap = turn > usual ? turn - usual : 0;
 	double due = (double)look_ns * ((double)GOVERNOR_TURN_NS / (double)usual - 1);
 

@@ -37,9 +37,9 @@ struct ipc_turns {
 	uint64_t watched_ns, unwatched_ns; /* of the period, since the last reading */
 	bool period, ending;  /* one goes on; it is over with the next reading */
 	size_t before_period; /* samples of this interval from before it began */
-	double pct; /* newest answer */
+	double excess; /* newest answer */
 	/* Since open. */
-	double most_pct;
+	double most_pct, most_uncounted_pct;
 	uint64_t looks, looked_ns, turns_ns, periods, estimated_bytes;
 };
 
@@ -104,24 +104,26 @@ static void count(struct ipc_turns *t, const struct collect *c)
 		sched_probe_switches(c->sched_probe, &t->now->switches, sizeof(*t->now), t->ncpu);
 }
 
-/* Share of the busiest CPU that hooks would take if all were watched, in percent. */
-static double busiest_pct(const struct ipc_turns *t, const struct collect *c, uint64_t now)
+/* What hooks would take of a CPU if all were watched, in percent: each of the busiest in it. */
+static struct governor_load load_since(const struct ipc_turns *t, const struct collect *c, uint64_t now)
 {
+	struct governor_load r = {.length_ns = now - t->asked_ns};
 	struct ipc_cost cost = ipc_probe_cost(c->ipc_probe);
-	double most = 0;
+	double watched = t->asked_watched_ns ? 100 / (double)t->asked_watched_ns : 0;
 
 	for (uint32_t i = 0; i < t->ncpu; i++) {
 		const struct cpu_count *b = &t->before[i], *n = &t->now[i];
-		double calls = (double)(n->runs.calls - b->runs.calls) * cost.call_ns +
-			       (double)(n->runs.counted - b->runs.counted) * cost.counted_ns;
-		double switches = (double)(n->switches - b->switches) * SWITCH_NS;
-		double pct = switches * 100 / (double)(now - t->asked_ns);
+		double calls = (double)(n->runs.calls - b->runs.calls);
+		double counted = (double)(n->runs.counted - b->runs.counted);
+		/* splice(2) and the like are counted twice. */
+		double uncounted = calls > counted ? (calls - counted) * cost.call_ns * watched : 0;
+		double switches = (double)(n->switches - b->switches) * SWITCH_NS * 100 / (double)r.length_ns;
+		double pct = switches + (calls * cost.call_ns + counted * cost.counted_ns) * watched;
 
-		if (t->asked_watched_ns)
-			pct += calls * 100 / (double)t->asked_watched_ns;
-		most = pct > most ? pct : most;
+		r.pct = pct > r.pct ? pct : r.pct;
+		r.uncounted_pct = uncounted > r.uncounted_pct ? uncounted : r.uncounted_pct;
 	}
-	return most;
+	return r;
 }
 
 static void asked(struct ipc_turns *t, uint64_t now)
@@ -155,8 +157,6 @@ static int turns_begin(struct ipc_turns *t, struct collect *c, struct err *e)
 	t->periods++;
 	t->period = true;
 	t->ending = false;
-	if (c->sched_probe)
-		sched_probe_limit(c->sched_probe, DETAIL_MOST);
 	return rc;
 }
 
@@ -172,28 +172,32 @@ static int look_begin(struct ipc_turns *t, struct collect *c, uint64_t now, stru
 {
 	t->look_ns = now;
 	t->looks++;
-	t->due_ns = now + governor_look_ns(&t->governor, t->pct);
+	t->due_ns = now + governor_look_ns(t->excess);
 	return hold(t, c, false, e);
 }
 
 /* The question: what did hooks cost since the last one, and what follows from that? */
 static int ask(struct ipc_turns *t, struct collect *c, uint64_t now, struct err *e)
 {
-	struct governor_load load = {.length_ns = now - t->asked_ns};
 	enum governor_change change;
+	struct governor_load load;
 	int rc = 0;
 
 	count(t, c);
-	load.pct = busiest_pct(t, c, now);
+	load = load_since(t, c, now);
 	change = governor_step(&t->governor, &load);
-	if (load.pct > t->most_pct)
-		t->most_pct = load.pct;
-	t->pct = load.pct;
+	t->most_pct = load.pct > t->most_pct ? load.pct : t->most_pct;
+	t->most_uncounted_pct =
+		load.uncounted_pct > t->most_uncounted_pct ? load.uncounted_pct : t->most_uncounted_pct;
+	t->excess = governor_excess(&t->governor, &load);
 	asked(t, now);
 	if (change == GOVERNOR_TURNS_BEGIN)
 		rc = turns_begin(t, c, e);
 	else if (change == GOVERNOR_TURNS_END)
 		rc = turns_end(t, c, e);
+	/* Calls that are watched for nothing are no reason to look at fewer waits. */
+	else if (t->governor.in_turns && c->sched_probe)
+		sched_probe_limit(c->sched_probe, load.pct > t->governor.max_pct ? DETAIL_MOST : 0);
 	if (!t->governor.in_turns)
 		t->due_ns = now + GOVERNOR_CHECK_NS;
 	else if (change == GOVERNOR_TURNS_BEGIN && !rc)
@@ -205,7 +209,7 @@ static int look_end(struct ipc_turns *t, struct collect *c, struct err *e)
 {
 	int rc = hold(t, c, true, e);
 
-	t->due_ns = t->counted_ns + governor_gap_ns(&t->governor, t->pct, t->counted_ns - t->look_ns);
+	t->due_ns = t->counted_ns + governor_gap_ns(&t->governor, t->excess, t->counted_ns - t->look_ns);
 	t->look_ns = 0;
 	return rc;
 }
@@ -310,7 +314,7 @@ static void describe_waits(const struct collect *c, struct graph *g)
 
 void ipc_turns_describe(const struct ipc_turns *t, const struct collect *c, struct graph *g)
 {
-	char text[640];
+	char text[800];
 
 	if (c->sched_probe)
 		describe_waits(c, g);
@@ -327,12 +331,12 @@ void ipc_turns_describe(const struct ipc_turns *t, const struct collect *c, stru
 		return;
 	}
 	snprintf(text, sizeof(text),
-		 "hooks would have taken up to %.1f %% of a CPU, more than the %g %% of --max-overhead: for %.1f s calls "
-		 "were watched in turns, %llu looks in %.1f %% of that time; what a thread read and wrote in between is "
+		 "hooks would have taken up to %.1f %% of a CPU, up to %.1f %% for calls that are of no interest here, more "
+		 "than --max-overhead allows (%g %%, a tenth of it for such calls): for %.1f s calls were watched in turns, %llu looks in %.1f %% of that time; what a thread read and wrote in between is "
 		 "exact, its split over pipes and files and the number of calls are as in the looks (estimated_bytes, "
 		 "%.0f MB); queues, semaphores and copies of memory are scaled by time; descriptors passed in between, and "
 		 "threads and objects of which no look saw a call, are not seen",
-		 t->most_pct, t->governor.max_pct, (double)t->turns_ns / 1e9, (unsigned long long)t->looks,
+		 t->most_pct, t->most_uncounted_pct, t->governor.max_pct, (double)t->turns_ns / 1e9, (unsigned long long)t->looks,
 		 t->turns_ns ? (double)t->looked_ns * 100 / (double)t->turns_ns : 0, (double)t->estimated_bytes / 1e6);
 	graph_add_status(g, "overhead", "reduced", "in turns", text);
 }

@@ -9,7 +9,7 @@
 
 static enum governor_change step(struct governor *g, double pct, uint64_t ns)
 {
-	struct governor_load l = {pct, ns};
+	struct governor_load l = {.pct = pct, .length_ns = ns};
 
 	return governor_step(g, &l);
 }
@@ -47,6 +47,28 @@ TEST(what_lasts_is_watched_in_turns_until_it_is_cheap_for_some_time)
 	assert_int_equal(step(&g, 2.4, SECOND), GOVERNOR_STAYS);
 }
 
+TEST(calls_that_are_watched_for_nothing_may_take_a_tenth)
+{
+	struct governor_load l = {.pct = 1.2, .uncounted_pct = 0.9, .length_ns = SECOND / 5};
+	struct governor g;
+
+	governor_init(&g, 10);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(governor_step(&g, &l), GOVERNOR_STAYS);
+	l.uncounted_pct = 1.1;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(governor_step(&g, &l), GOVERNOR_STAYS);
+	assert_int_equal(governor_step(&g, &l), GOVERNOR_TURNS_BEGIN);
+	assert_true(governor_excess(&g, &l) > 1.09 && governor_excess(&g, &l) < 1.11);
+	/* A tenth of what is useful, and a tenth of the tenth. */
+	l.uncounted_pct = 4;
+	assert_true(governor_look_ns(governor_excess(&g, &l)) < GOVERNOR_TURN_NS * 26 / 1000);
+	l.uncounted_pct = 0.4;
+	for (int i = 0; i < 24; i++)
+		assert_int_equal(governor_step(&g, &l), GOVERNOR_STAYS);
+	assert_int_equal(governor_step(&g, &l), GOVERNOR_TURNS_END);
+}
+
 TEST(without_a_bound_nothing_changes)
 {
 	struct governor g;
@@ -61,12 +83,12 @@ TEST(looks_take_a_small_part_of_the_bound)
 	struct governor g;
 
 	governor_init(&g, 5);
-	for (double pct = 1; pct < 1000; pct *= 2) {
-		double share = (double)governor_look_ns(&g, pct) / (double)GOVERNOR_TURN_NS;
+	for (double excess = 0.2; excess < 200; excess *= 2) {
+		double share = (double)governor_look_ns(excess) / (double)GOVERNOR_TURN_NS;
 
 		assert_true(share >= 0.0199 && share <= 0.1001);
 		/* Unless that were too little to see anything. */
-		assert_true(share * pct <= 0.5001 || share < 0.0201);
+		assert_true(share * excess <= 0.10001 || share < 0.0201);
 	}
 	for (int i = 0; i < 1000; i++) {
 		uint64_t ns = governor_turn_ns(&g);
@@ -81,11 +103,11 @@ TEST(a_look_that_ended_late_is_made_up_for)
 	uint64_t usual, late;
 
 	governor_init(&g, 5);
-	usual = governor_look_ns(&g, 20);
-	late = governor_gap_ns(&g, 20, usual * 4);
+	usual = governor_look_ns(4);
+	late = governor_gap_ns(&g, 4, usual * 4);
 	assert_true(late >= (GOVERNOR_TURN_NS - usual) * 4 - 4);
-	assert_true(governor_gap_ns(&g, 20, 100 * SECOND) <= 4 * SECOND);
-	assert_true(governor_gap_ns(&g, 20, usual) >= GOVERNOR_TURN_NS * 3 / 4 - usual);
+	assert_true(governor_gap_ns(&g, 4, 100 * SECOND) <= 4 * SECOND);
+	assert_true(governor_gap_ns(&g, 4, usual) >= GOVERNOR_TURN_NS * 3 / 4 - usual);
 }
 
 /* Estimated in all, by direction, and of one object. */
@@ -274,6 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_burst_is_watched_in_full),
 		cmocka_unit_test(what_lasts_is_watched_in_turns_until_it_is_cheap_for_some_time),
+		cmocka_unit_test(calls_that_are_watched_for_nothing_may_take_a_tenth),
 		cmocka_unit_test(without_a_bound_nothing_changes),
 		cmocka_unit_test(looks_take_a_small_part_of_the_bound),
 		cmocka_unit_test(a_look_that_ended_late_is_made_up_for),
