@@ -116,6 +116,9 @@ struct finding *rule_fire(struct rule_run *r, enum severity severity, unsigned p
  */
 void rule_unknown(struct rule_run *r, const char *missing, const char *how);
 
+/** No RDMA port is known: clear on a host that was looked at, not evaluated on a file that does not tell. */
+void rule_no_rdma_port(struct rule_run *r);
+
 /** What was looked at, for the verdict "clear". */
 __attribute__((format(printf, 2, 3))) void rule_clear(struct rule_run *r, const char *fmt, ...);
 
@@ -156,4 +159,4 @@ void finding_command(struct finding *fi, const char *text);
 
 /* The parts of the table, a file each; each ends with a row without id. */
 extern const struct rule rules_cpu[], rules_affinity[], rules_device[], rules_memory[],
-    rules_numa[], rules_network[], rules_storage[], rules_control[], rules_data[], rules_waits[];
+    rules_numa[], rules_network[], rules_rdma[], rules_storage[], rules_control[], rules_data[], rules_ranks[], rules_waits[];

@@ -126,6 +126,7 @@ struct wait_pattern {
 	uint64_t rest_ns;      /**< of it, while that one let time pass: nobody is late */
 	uint64_t events;       /**< waits, rounds of a barrier, hand-overs */
 	double root_pct;       /**< share of the events or the time that is the root's, 0–100 */
+	bool asks;	       /**< of two sides: data goes both ways, as questions and answers do */
 	bool interpreter;      /**< of a hand-over: by the lock of an interpreter that lets one thread run at a time */
 	const char *text;      /**< one line, with names */
 	const char *why;       /**< evidence with figures */

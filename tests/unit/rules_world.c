@@ -209,6 +209,9 @@ static void add_devices(struct world *w)
 	SET(rdma_stats, n, dev, str(w, "mlx5_0"));
 	SET(rdma_stats, n, port, 1);
 	SET(rdma_stats, n, state, str(w, "ACTIVE"));
+	SET(rdma_stats, n, rate_bytes_s, 12.5e9);
+	SET(rdma_stats, n, tx_bytes, 1000 * MIB);
+	SET(rdma_stats, n, rx_bytes, 1000 * MIB);
 	SET(rdma_stats, n, tx_packets, 1000000);
 	SET(rdma_stats, n, retransmits, 0);
 	SET(rdma_stats, n, congestion_handled, 0);

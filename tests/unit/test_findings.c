@@ -466,6 +466,93 @@ TEST(who_lacks_cpus_like_all_blames_nobody)
 	}
 }
 
+/* A nice value is asked for: it is no more than a notice that others come first, unless somebody waits for the nice one. */
+TEST(who_is_nice_gets_what_it_asked_for)
+{
+	struct wait_root root = {.state = STATE_RUNQ, .waiters = 3, .waited_ns = 20 * SECOND, .wall_ns = WINDOW * 6 / 10};
+
+	for (int waited = 0; waited < 2; waited++) {
+		struct world w;
+
+		begin(&w);
+		neighbour(&w);
+		SET(thread, at(&w, w.thread[0]), nice, 10);
+		analyse(&w);
+		root.thread = w.thread[0];
+		if (waited)
+			vec_push(&w.w.roots, root);
+		find(&w);
+		assert_string_equal(w.f.v.v[0].rule, "cpu-wait");
+		assert_int_equal(w.f.v.v[0].severity, waited ? SEVERITY_CRITICAL : SEVERITY_NOTICE);
+		done(&w);
+	}
+}
+
+/* Who has its CPU is not in the recording, but others are late by it: then the finding is about the one they wait for. */
+TEST(who_lacks_a_cpu_and_is_waited_for_is_blamed)
+{
+	struct wait_root root = {.state = STATE_RUNQ, .waiters = 3, .waited_ns = 20 * SECOND, .wall_ns = WINDOW / 2};
+
+	for (int waited = 0; waited < 2; waited++) {
+		struct world w;
+
+		begin(&w);
+		set_times(&w, w.thread[0], 2, 7);
+		analyse(&w);
+		root.thread = w.thread[0];
+		if (waited)
+			vec_push(&w.w.roots, root);
+		find(&w);
+		assert_string_equal(w.f.v.v[0].rule, "cpu-wait");
+		assert_int_equal(w.f.v.v[0].root, waited ? w.thread[0] : NODE_NONE);
+		done(&w);
+	}
+}
+
+/* Single waits are no stream, and who is answered within a millisecond waits for its own next question. */
+TEST(single_waits_and_short_answers_are_less_grave)
+{
+	static const struct {
+		uint64_t events;
+		bool asks;
+		enum severity severity;
+	} cases[] = {
+	    {100, false, SEVERITY_CRITICAL}, {3, false, SEVERITY_NOTICE},      {3, true, SEVERITY_CRITICAL},
+	    {7000, true, SEVERITY_CRITICAL}, {7001, true, SEVERITY_WARNING}, {7001, false, SEVERITY_CRITICAL},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wait_pattern *p;
+		struct world w;
+
+		begin(&w);
+		analyse(&w);
+		producer(&w);
+		p = &w.w.patterns.v[w.w.patterns.n - 1];
+		p->events = cases[i].events;
+		p->asks = cases[i].asks;
+		find(&w);
+		assert_string_equal(w.f.v.v[0].rule, "slow-producer");
+		assert_int_equal(w.f.v.v[0].severity, cases[i].severity);
+		done(&w);
+	}
+}
+
+/* Threads that may just have nothing to do are no grave matter. */
+TEST(an_uncertain_hang_is_a_notice)
+{
+	struct world w;
+
+	begin(&w);
+	analyse(&w);
+	hang(&w);
+	w.w.hangs.v[0].confidence_pct = 40;
+	find(&w);
+	assert_string_equal(w.f.v.v[0].rule, "hang");
+	assert_int_equal(w.f.v.v[0].severity, SEVERITY_NOTICE);
+	done(&w);
+}
+
 TEST(a_stopped_process_that_nobody_waits_for_is_a_notice)
 {
 	struct world w;
@@ -552,6 +639,10 @@ int main(void)
 		cmocka_unit_test(what_lost_most_of_the_time_names_a_finding),
 		cmocka_unit_test(nobody_is_told_to_slow_down_whom_others_wait_for),
 		cmocka_unit_test(who_lacks_cpus_like_all_blames_nobody),
+		cmocka_unit_test(who_is_nice_gets_what_it_asked_for),
+		cmocka_unit_test(who_lacks_a_cpu_and_is_waited_for_is_blamed),
+		cmocka_unit_test(single_waits_and_short_answers_are_less_grave),
+		cmocka_unit_test(an_uncertain_hang_is_a_notice),
 		cmocka_unit_test(a_stopped_process_that_nobody_waits_for_is_a_notice),
 		cmocka_unit_test(each_host_is_measured_by_its_own_cpus_and_window),
 	};

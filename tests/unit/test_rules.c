@@ -151,6 +151,12 @@ static void sent_again(struct world *w)
 	SET(socket, at(w, outside(w)), retransmits, 20000);
 }
 
+static void rdma_full(struct world *w)
+{
+	SET(rdma_stats, at(w, w->port), rate_bytes_s, 1e9);
+	SET(rdma_stats, at(w, w->port), tx_bytes, 9500000000);
+}
+
 static void rdma_again(struct world *w)
 {
 	SET(rdma_stats, at(w, w->port), retransmits, 20000);
@@ -275,6 +281,35 @@ static void as_job(struct world *w)
 	vec_push(&w->t.groups, gr);
 }
 
+/* Rank 1 waits for rank 0 and the other way round, each for three seconds of ten. */
+static void waits_for_rank(struct world *w, enum parallelism kind)
+{
+	struct topo_group *gr;
+
+	as_job(w);
+	gr = &w->t.groups.v[w->t.groups.n - 1];
+	vec_push(&gr->patterns, ((struct topo_pattern){.kind = kind, .pct = 90, .text = "so", .observed = true}));
+	w->w.chains.n = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct wait_role *own = &w->w.roles.v[w->w.role_of[w->thread[i]]];
+		struct wait_chain c = {.role = w->w.role_of[w->thread[i]], .waited_ns = 3 * SECOND * own->threads.n};
+		struct wait_part part = {.role = w->w.role_of[w->thread[!i]], .thread = w->thread[!i], .ns = c.waited_ns};
+
+		vec_push(&c.parts, part);
+		vec_push(&w->w.chains, c);
+	}
+}
+
+static void collective(struct world *w)
+{
+	waits_for_rank(w, PAR_RING);
+}
+
+static void stages(struct world *w)
+{
+	waits_for_rank(w, PAR_PIPELINE);
+}
+
 static void talks_far(struct world *w)
 {
 	SET(socket, at(w, outside(w)), rtt_ns, 20000000);
@@ -328,9 +363,12 @@ static const struct fault {
     {"nic-drops", drops, NULL, SEVERITY_WARNING, NIC},
     {"tcp-retransmits", sent_again, NULL, SEVERITY_WARNING, SOCKET},
     {"network-latency", talks_far, as_job, SEVERITY_NOTICE, SOCKET},
+    {"rdma-saturated", rdma_full, NULL, SEVERITY_CRITICAL, PORT},
     {"rdma-retransmits", rdma_again, NULL, SEVERITY_CRITICAL, PORT},
     {"rdma-congestion", rdma_slowed, NULL, SEVERITY_WARNING, PORT},
     {"rdma-port-down", rdma_down, NULL, SEVERITY_NOTICE, PORT},
+    {"collective-wait", NULL, collective, SEVERITY_NOTICE, NOBODY},
+    {"pipeline-bubble", NULL, stages, SEVERITY_NOTICE, RANK},
     {"sockets-despite-rdma", talks, as_job, SEVERITY_WARNING, NOBODY},
     {"collective-over-tcp", NULL, over_tcp, SEVERITY_WARNING, NOBODY},
     {"disk-wait", reads_disk, NULL, SEVERITY_CRITICAL, THREAD},
@@ -358,7 +396,7 @@ static const struct fault {
 /* Rules for which no input exists yet: they say so on each file. */
 static bool never_evaluated(const char *rule)
 {
-	return !strcmp(rule, "memory-latency");
+	return !strcmp(rule, "memory-latency") || !strcmp(rule, "rdma-resources") || !strcmp(rule, "device-link-bandwidth");
 }
 
 static const struct type *type_of(enum blamed b)

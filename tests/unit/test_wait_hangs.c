@@ -40,6 +40,28 @@ TEST(a_lost_wake_up_is_a_hang)
 	}
 }
 
+/* Beside them one waits for events from outside, which may bring them work: then it is not certain. */
+TEST(who_waits_beside_an_event_loop_may_have_nothing_to_do)
+{
+	struct made m;
+	uint32_t p, t[2], on, loop;
+
+	make(&m, 4000);
+	p = process(&m, 10, 1, "browser");
+	t[0] = thread(&m, p, 11, "player");
+	t[1] = thread(&m, p, 12, "player");
+	loop = thread(&m, p, 13, "loop");
+	on = word(&m, "10:0x100", 0);
+	play(&m, t, on);
+	waits_still(&m, t[0], 1001000, "futex", on);
+	waits_still(&m, t[1], 1002000, "futex", on);
+	waits_still(&m, loop, 1000, "poll", object(&m, "poll", "epoll 10:3"));
+	analyse(&m);
+	assert_int_equal(m.w.hangs.n, 1);
+	assert_in_range(m.w.hangs.v[0].confidence_pct, 1, 49);
+	unmake(&m);
+}
+
 TEST(locks_in_two_orders_are_a_deadlock)
 {
 	for (int before = 0; before < 2; before++) {
@@ -118,6 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lost_wake_up_is_a_hang),
+		cmocka_unit_test(who_waits_beside_an_event_loop_may_have_nothing_to_do),
 		cmocka_unit_test(locks_in_two_orders_are_a_deadlock),
 		cmocka_unit_test(who_is_stopped_is_told_with_who_waits),
 		cmocka_unit_test(the_rank_that_does_not_wait_like_the_others_is_odd),

@@ -334,9 +334,11 @@ static enum severity starved_grade(struct rule_run *r, const struct starved *s)
 	double share = facts_pct(r->x, s->lost) / (double)s->n;
 	enum severity grade = rule_grade(r, share);
 
+	/* Whoever gave it little weight asked for that, as long as nobody waits for it. */
+	if (fact_has_less_weight(r->x, s->worst) && (double)s->caused_ns < s->lost)
+		return grade > SEVERITY_NOTICE ? SEVERITY_NOTICE : grade;
 	if (has_one_rival(s))
 		return rule_grade(r, fmax(share, facts_pct(r->x, (double)s->wall_ns)));
-
 	if (s->neighbour == NEIGHBOUR_EQUAL || s->shared)
 		return grade > SEVERITY_NOTICE ? SEVERITY_NOTICE : grade;
 	if (s->neighbour == NEIGHBOUR_UNKNOWN)
@@ -391,8 +393,10 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 	double pct = facts_pct(r->x, (double)s->worst->runq_ns);
 	const struct process_fact *o = known ? fact_process(r->x, s->rival->node) : NULL;
 	bool one = o && has_one_rival(s), spreads = one && (double)s->caused_ns > s->lost;
-	struct finding *fi =
-	    rule_fire(r, starved_grade(r, s), known ? 85 : 60, one ? o->node : NODE_NONE);
+	/* Nobody is known to have what it lacks, but others are late by it. */
+	bool awaited = s->neighbour == NEIGHBOUR_UNKNOWN && (double)s->caused_ns > s->lost;
+	struct finding *fi = rule_fire(r, starved_grade(r, s), known ? 85 : 60,
+				       one ? o->node : awaited ? s->worst->node : NODE_NONE);
 
 	finding_subject(fi, s->worst->node);
 	for (uint32_t i = 0; i < p->n; i++)
@@ -433,7 +437,7 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 				   "look at nice values and at what runs "
 				   "beside this machine, if it is a virtual one.");
 	}
-	if (spreads)
+	if (spreads || awaited)
 		fi->why = rule_text(r, "%s Meanwhile %u threads waited for its threads, %s in all.", fi->why, s->waiters,
 				    rule_ns(r, (double)s->caused_ns));
 	if (fact_has_less_weight(r->x, s->worst)) {
@@ -498,8 +502,8 @@ const struct rule rules_cpu[] = {
 	 "threads of a process were runnable without a CPU for more than `hot.runq` of the window.",
      .graded = "share of time lost: mean run-queue time of those threads, of the window, or, where one other "
 	       "process has the CPU instead, the time in which anybody waited for them meanwhile, if that is more; at most a "
-	       "notice where equals of the same job "
-	       "had the CPU or all others lack CPUs likewise, one level less where it is not known who had it.",
+	       "notice where equals of the same job had the CPU, all others lack CPUs likewise, or it has less weight than "
+	       "usual (nice) and nobody waits for it; one level less where it is not known who had it.",
      .needs = "thread.runq_ns (probe sched).",
      .advice = "CPUs that the neighbour does not use, or a lower priority for it, unless others wait for it.",
      RULE_LIMITS(LIMIT_hot_runq),

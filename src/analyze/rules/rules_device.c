@@ -377,6 +377,16 @@ static void check_device_links(struct rule_run *r)
 		no_links(r);
 }
 
+/* Links are there; how full they are, no library that is used here tells. */
+static void check_link_use(struct rule_run *r)
+{
+	vec_for(&r->x->g->edges, d)
+		if ((*d)->type == &device_link_type)
+			return rule_unknown(r, "traffic over NVLink, HCCS or XGMI",
+					    "nvidia-smi nvlink -gt d, or DCGM's fields 1011 and 1012; hccn_tool -stat -g; rocm-smi");
+	no_links(r);
+}
+
 #define NEEDS_DEVICE "of gpu or npu entities: the vendor's library or tool."
 
 const struct rule rules_device[] = {
@@ -460,4 +470,12 @@ const struct rule rules_device[] = {
 	 "device_link relations: the vendor's library or tool. How full links are is not known.",
      .advice = "nvidia-smi nvlink -s; check the bridge.",
      .check = check_device_links},
+    {.id = "device-link-bandwidth",
+     .layer = LAYER_INTERCONNECT,
+     .title = "Links between accelerators are full",
+     .fires = "never so far: how much goes over them is not read.",
+     .graded = "not evaluated.",
+     .needs = "traffic of NVLink, HCCS or XGMI.",
+     .advice = "a library that knows the topology; less traffic.",
+     .check = check_link_use},
     {0}};

@@ -207,143 +207,6 @@ static void check_rtt(struct rule_run *r)
 	}
 }
 
-/* --- RDMA --- */
-
-/* A host that was looked at has none, a file from elsewhere just does not tell. */
-static void no_port(struct rule_run *r)
-{
-	if (r->x->window_ns)
-		rule_clear(r, "this host has no RDMA port");
-	else
-		rule_unknown(r, "RDMA ports", HOW_LIVE);
-}
-
-static void check_rdma_retransmits(struct rule_run *r)
-{
-	size_t ports = 0, known = 0;
-
-	vec_for(&r->x->g->nodes, np) {
-		const struct node *n = *np;
-		double sent, again, pct;
-		struct finding *fi;
-
-		if (n->type != &rdma_stats_type)
-			continue;
-		ports++;
-		if (!HAS(rdma_stats, n, retransmits) || !HAS(rdma_stats, n, tx_packets))
-			continue;
-		known++;
-		sent = (double)GET(rdma_stats, n, tx_packets);
-		again = (double)GET(rdma_stats, n, retransmits);
-		pct = sent > 0 ? again * 100 / sent : 0;
-		if (pct <= rule_limit(r, LIMIT_rdma_retrans_warning) ||
-		    sent < rule_limit(r, LIMIT_few_packets))
-			continue;
-		fi = rule_fire(r,
-			       rule_grade_value(r, pct, LIMIT_COUNT, LIMIT_rdma_retrans_warning,
-						LIMIT_rdma_retrans_critical),
-			       85, n->index);
-		finding_subject(fi, n->index);
-		finding_value(r, fi, n->index, "packets sent again", pct, PERCENT,
-			      LIMIT_rdma_retrans_warning);
-		fi->title = rule_text(r, "%.2f %% of the packets of %s were sent again", pct,
-				      rule_name(r, n->index));
-		fi->why =
-		    rule_text(r, "%s of %s packets.", rule_count(r, again), rule_count(r, sent));
-		finding_advice(fi, "RDMA stands no loss: check PFC and ECN on adapter and switch, "
-				   "cables, and that MTUs agree.");
-		finding_command(fi, "rdma statistic show; mlnx_qos -i ETH");
-	}
-	if (known)
-		rule_clear(r, "%zu of %zu ports count it", known, ports);
-	else if (ports)
-		rule_unknown(r, "packets that RDMA ports sent again",
-			     "a driver that counts them (hw_counters)");
-	else
-		no_port(r);
-}
-
-static void check_rdma_congestion(struct rule_run *r)
-{
-	size_t ports = 0, known = 0;
-
-	vec_for(&r->x->g->nodes, np) {
-		const struct node *n = *np;
-		double sent, slowed, pct;
-		struct finding *fi;
-
-		if (n->type != &rdma_stats_type)
-			continue;
-		ports++;
-		if (!HAS(rdma_stats, n, congestion_handled) || !HAS(rdma_stats, n, tx_packets))
-			continue;
-		known++;
-		sent = (double)GET(rdma_stats, n, tx_packets);
-		slowed = (double)GET(rdma_stats, n, congestion_handled);
-		pct = sent > 0 ? slowed * 100 / sent : 0;
-		if (pct <= rule_limit(r, LIMIT_retrans_notice) ||
-		    sent < rule_limit(r, LIMIT_few_packets))
-			continue;
-		fi = rule_fire(r,
-			       rule_grade_value(r, pct, LIMIT_retrans_notice, LIMIT_retrans_warning,
-						LIMIT_COUNT),
-			       75, n->index);
-		finding_subject(fi, n->index);
-		finding_value(r, fi, n->index, "notifications of congestion, of packets sent", pct,
-			      PERCENT, LIMIT_retrans_notice);
-		fi->title =
-		    rule_text(r, "%s was slowed down by congestion", rule_name(r, n->index));
-		fi->why = rule_text(r, "%s notifications that slowed it, for %s packets.",
-				    rule_count(r, slowed), rule_count(r, sent));
-		finding_advice(fi, "Spread the traffic over more links, stagger collectives, check "
-				   "who else uses the fabric.");
-	}
-	if (known)
-		rule_clear(r, "%zu of %zu ports count it", known, ports);
-	else if (ports)
-		rule_unknown(r, "notifications of congestion of RDMA ports",
-			     "a driver that counts them (hw_counters)");
-	else
-		no_port(r);
-}
-
-static void check_rdma_down(struct rule_run *r)
-{
-	size_t ports = 0;
-
-	vec_for(&r->x->g->nodes, np) {
-		const struct node *n = *np;
-		bool used = false;
-		struct finding *fi;
-
-		if (n->type != &rdma_stats_type || !HAS(rdma_stats, n, state))
-			continue;
-		ports++;
-		if (!strcmp(GET(rdma_stats, n, state), "ACTIVE"))
-			continue;
-		/* Ports that nobody uses may be down. */
-		vec_for(&r->x->g->nodes, q)
-			used |= (*q)->type == &rdma_qp_type && HAS(rdma_qp, *q, pid) &&
-				HAS(rdma_qp, *q, port) &&
-				!strcmp(GET(rdma_qp, *q, dev), GET(rdma_stats, n, dev)) &&
-				GET(rdma_qp, *q, port) == GET(rdma_stats, n, port);
-		fi = rule_fire(r, used ? SEVERITY_CRITICAL : SEVERITY_NOTICE, used ? 90 : 60,
-			       n->index);
-		finding_subject(fi, n->index);
-		fi->title = rule_text(r, "RDMA port %s is %s", rule_name(r, n->index),
-				      GET(rdma_stats, n, state));
-		fi->why = used ? "A process has a queue pair on it."
-			       : "No process has a queue pair on it.";
-		finding_advice(
-		    fi, "Check the cable, the switch port and, on InfiniBand, the subnet manager.");
-		finding_command(fi, "rdma link show; ibstat");
-	}
-	if (ports)
-		rule_clear(r, "%zu ports", ports);
-	else
-		no_port(r);
-}
-
 static bool has_active_rdma(const struct facts *x)
 {
 	vec_for(&x->g->nodes, n)
@@ -359,7 +222,7 @@ static void check_sockets_despite_rdma(struct rule_run *r)
 	const struct topology *t = r->x->s->t;
 
 	if (!r->x->window_ns && !has_active_rdma(r->x))
-		return no_port(r);
+		return rule_no_rdma_port(r);
 	if (!has_active_rdma(r->x))
 		return rule_clear(r, "no active RDMA port on this host");
 	if (!t)
@@ -481,33 +344,6 @@ const struct rule rules_network[] = {
      .advice = "one switch, RDMA, larger messages.",
      RULE_LIMITS(LIMIT_rtt),
      .check = check_rtt},
-    {.id = "rdma-retransmits",
-     .layer = LAYER_NETWORK,
-     .title = "RDMA sends packets again",
-     .fires = "more than `rdma-retransmits.warning` of a port's packets were sent again.",
-     .graded = "`rdma-retransmits.warning`, `rdma-retransmits.critical`.",
-     .needs = "rdma_stats.retransmits and tx_packets: a driver with hw_counters.",
-     .advice = "PFC, ECN, cables.",
-     RULE_LIMITS(LIMIT_rdma_retrans_warning, LIMIT_rdma_retrans_critical, LIMIT_few_packets),
-     .check = check_rdma_retransmits},
-    {.id = "rdma-congestion",
-     .layer = LAYER_NETWORK,
-     .title = "RDMA is slowed down by congestion",
-     .fires = "notifications of congestion that a port obeyed are more than `retransmits.notice` "
-	      "of its packets.",
-     .graded = "`retransmits.notice`, `retransmits.warning`.",
-     .needs = "rdma_stats.congestion_handled and tx_packets: a driver with hw_counters.",
-     .advice = "more links; look for other users of the fabric.",
-     RULE_LIMITS(LIMIT_retrans_notice, LIMIT_retrans_warning, LIMIT_few_packets),
-     .check = check_rdma_congestion},
-    {.id = "rdma-port-down",
-     .layer = LAYER_NETWORK,
-     .title = "An RDMA port is down",
-     .fires = "the state of a port is not ACTIVE.",
-     .graded = "critical when a process has a queue pair on it, else a notice.",
-     .needs = "rdma_stats.state.",
-     .advice = "cable, switch port, subnet manager.",
-     .check = check_rdma_down},
     {.id = "sockets-despite-rdma",
      .across = true,
      .layer = LAYER_NETWORK,

@@ -92,6 +92,27 @@ static bool watches_child(const struct facts *x, const struct wait_pattern *p)
 	return up && of && up != of && p->confidence_pct <= 60 && descends(x, of, up);
 }
 
+#define STREAM_LEAST	10      /* waits of a stream of items: fewer are single events, as the end of another program */
+#define ANSWER_SHORT_NS 1000000 /* an answer that comes so soon is no delay by itself */
+
+/*
+ * How grave a wait of one side for the other can be. Single waits (a filter for the end of what it reads, a pool of
+ * threads for their first task) are no slow side; and whether a thread of a pool waits for an item or for something to
+ * do does not show, nor can answers be slow that come within a millisecond.
+ */
+static enum severity most_of_sides(const struct rule_run *r, const struct wait_pattern *p)
+{
+	bool inner = p->root != NODE_NONE && p->threads.n && process_of(r->x, p->root) == process_of(r->x, p->threads.v[0]);
+
+	if (p->kind != PATTERN_SLOW_PRODUCER && p->kind != PATTERN_BACK_PRESSURE)
+		return SEVERITY_CRITICAL;
+	if (!p->asks && (p->events < STREAM_LEAST || p->events < p->threads.n))
+		return SEVERITY_NOTICE;
+	if ((p->asks && p->ns < p->events * ANSWER_SHORT_NS) || (inner && p->threads.n == 1))
+		return SEVERITY_WARNING;
+	return SEVERITY_CRITICAL;
+}
+
 /* The root itself lacks a CPU, and who has it is not in the recording: as with cpu-wait, one level
  * less. */
 static enum severity known_grade(const struct rule_run *r, enum severity grade, uint32_t root)
@@ -254,6 +275,8 @@ static void pattern_fired(struct rule_run *r, const struct wait_pattern *p)
 	if (rule_grade(r, share) == SEVERITY_INFO)
 		return;
 	fi = rule_fire(r, known_grade(r, rule_grade(r, share), p->root), p->confidence_pct, root);
+	if (fi->severity > most_of_sides(r, p))
+		fi->severity = most_of_sides(r, p);
 	if (p->kind == PATTERN_HANDOVER && fi->severity > SEVERITY_WARNING)
 		fi->severity = SEVERITY_WARNING;
 	/* Taking turns may be what they are for. */
@@ -478,7 +501,7 @@ static void check_hang(struct rule_run *r)
 		size_t held = h->threads.n ? h->threads.n : 1;
 
 		/* A process that somebody stopped is no fault as long as nobody waits for it. */
-		if (!h->threads.n && h->kind == HANG_STOPPED)
+		if ((!h->threads.n && h->kind == HANG_STOPPED) || h->confidence_pct < 50)
 			fi->severity = SEVERITY_NOTICE;
 		else if (h->confidence_pct < 70)
 			fi->severity = SEVERITY_WARNING;
@@ -589,8 +612,8 @@ const struct rule rules_waits[] = {
      .fires = "threads that worked before make no progress for ten periods or more, wait in a "
 	      "circle, or wait for a process that "
 	      "is stopped.",
-     .graded = "critical; a warning where it is not certain, a notice for a stopped process that "
-	       "nobody waits for.",
+     .graded = "critical; a warning where it is not certain, a notice for a stopped process that nobody waits for, and for "
+	       "threads beside one that waits for events: they may have nothing to do.",
      .needs = NEEDS_WAITS,
      .advice = "stacks of all; kill -CONT for a stopped one.",
      .family = "thread",
@@ -658,7 +681,8 @@ const struct rule rules_waits[] = {
      .fires = "threads are blocked reading a pipe, socket, queue or condition until one thread "
 	      "gives them something, while that one "
 	      "works: a loader, an upstream server.",
-     .graded = GRADED_WAIT,
+     .graded = GRADED_WAIT " At most a warning where answers come within a millisecond or one thread waits for another of "
+			   "its process; a notice for fewer than ten waits.",
      .needs = NEEDS_WAITS,
      .advice = "a faster producer, or more of them.",
      .family = "thread",
@@ -669,7 +693,7 @@ const struct rule rules_waits[] = {
      .title = "Producers wait until a slow consumer takes what they have",
      .fires = "threads are blocked writing into a full pipe, socket or queue until one thread "
 	      "takes something.",
-     .graded = GRADED_WAIT,
+     .graded = GRADED_WAIT " A notice for fewer than ten waits.",
      .needs = NEEDS_WAITS,
      .advice = "a faster consumer, or more of them.",
      .family = "thread",

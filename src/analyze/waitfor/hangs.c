@@ -195,11 +195,25 @@ static uint32_t first_lock(const struct wf *x, const struct bonds *b, uint32_t p
 	return NODE_NONE;
 }
 
+/* A thread of the same process, none of them, that waits for events from outside: it may have work for them at any time. */
+static uint32_t event_loop(const struct wf *x, struct bonds *b, uint32_t p, uint32_t process)
+{
+	for (uint32_t i = 0; i < x->threads.n && process != NODE_NONE; i++) {
+		const struct wf_span *w = x->threads.v[i].process == process ? last_wait(x, &x->threads.v[i]) : NULL;
+
+		if (w && part(b, i) != p && !has_ended(x, &x->threads.v[i]) &&
+		    (w->cause == CAUSE_POLL || w->cause == CAUSE_SOCKET || w->cause == CAUSE_PIPE))
+			return i;
+	}
+	return NODE_NONE;
+}
+
 static void add_still(struct wf *x, struct bonds *b, uint32_t p, const struct still *s)
 {
 	uint64_t quiet = x->to_ns - s->since_ns, usual;
 	struct wait_hang h = {.thread = x->threads.v[s->newest].node, .since_ns = quiet};
 	bool locks = s->locks >= 2 && s->words;
+	uint32_t loop = locks ? NODE_NONE : event_loop(x, b, p, x->threads.v[s->newest].process);
 
 	if (quiet < QUIET_LEAST_NS || b->ended[p] < BEFORE_LEAST)
 		return;
@@ -208,16 +222,20 @@ static void add_still(struct wf *x, struct bonds *b, uint32_t p, const struct st
 		return;
 	h.kind = locks ? HANG_CYCLE : HANG_LOST_WAKEUP;
 	h.object = last_wait(x, &x->threads.v[s->newest])->object;
-	h.confidence_pct = quiet > usual * QUIET_PERIODS * 5 ? 85 : 70;
+	h.confidence_pct = loop != NODE_NONE ? 40 : quiet > usual * QUIET_PERIODS * 5 ? 85 : 70;
 	for (uint32_t i = p; i < x->threads.n; i++)
 		if (part(b, i) == p && !has_ended(x, &x->threads.v[i]))
 			vec_push(&h.threads, x->threads.v[i].node);
 	h.text = locks ? wf_text(x->w, "%" PRIu32 " threads wait for locks that they have from each other", s->members)
-		       : wf_text(x->w, "%" PRIu32 " threads wait for each other: a wake-up was lost", s->members);
+		       : wf_text(x->w, "%" PRIu32 " threads wait for each other: a wake-up was lost%s", s->members,
+				 loop != NODE_NONE ? ", or they have nothing to do" : "");
 	h.why = wf_text(x->w,
 			"they woke each other %" PRIu32 " times, every %.1f ms; for %s all of them wait for words in memory, %s "
 			"last, and nobody else has ever woken them",
 			b->ended[p], (double)usual / 1e6, seconds(x, quiet), wf_thread_text(x->w, x->g, h.thread));
+	if (loop != NODE_NONE)
+		h.why = wf_text(x->w, "%s; %s waits for events from outside and may wake them", h.why,
+				wf_thread_text(x->w, x->g, x->threads.v[loop].node));
 	vec_push(&x->w->hangs, h);
 }
 

@@ -94,6 +94,7 @@ static void add_pair(struct wf *x, const struct wait_chain *c, const struct wait
 				 .ns = ns,
 				 .ready_ns = ready,
 				 .confidence_pct = way == WAY_UNKNOWN ? 60 : 80,
+				 .asks = way == WAY_ASKS,
 				 .root_pct = (double)ns * 100 / (double)c->waited_ns};
 
 	vec_for(&waiter->threads, t)
