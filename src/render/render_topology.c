@@ -168,6 +168,8 @@ static void tree_init(struct tree *tr, const struct topology *t)
 	tr->child = mem_alloc((t->n_processes + 1) * sizeof(*tr->child));
 	tr->next = mem_alloc((t->n_processes + 1) * sizeof(*tr->next));
 	memset(tr->child, 0xff, (t->n_processes + 1) * sizeof(*tr->child));
+	/* Those without a parent have no siblings, either. */
+	memset(tr->next, 0xff, (t->n_processes + 1) * sizeof(*tr->next));
 	for (size_t i = t->n_processes; i-- > 0;) {
 		uint32_t up = t->actors.v[i].parent;
 

@@ -181,7 +181,8 @@ def lists(folder):
 
 def incomplete(folder):
     for name, graph in {"empty": {"nodes": [], "edges": []}, "nulls": serving(), "no edges": serving(),
-                        "only edges": serving(), "circle": serving()}.items():
+                        "only edges": serving(), "circle": serving(),
+                        "strangers": {"nodes": [process((n, 1, "a", "a")) for n in range(5, 15)], "edges": []}}.items():
         if name == "nulls":
             for e in graph["edges"]:
                 if "numa_access_info" in e:
