@@ -169,9 +169,12 @@ static int verdict(const struct worker *w, bool refused)
 	bad += same(w, "last records", w->exits, 1, 1);
 	if (!w->has_usage)
 		return bad + !refused;
-	/* getrusage() scales what the ticks gave to the exact time: the sums are alike, not equal. */
+	/*
+	 * getrusage() scales what the ticks gave to the exact time. Threads that run between ticks, as many do on a
+	 * busy machine, are met by few.
+	 */
 	bad += same(w, "page faults", w->usage.minor_faults + w->usage.major_faults, w->faults, w->faults + 16);
-	bad += same(w, "user and system time, ns", w->usage.user_ns + w->usage.system_ns, w->cpu_us * 500,
+	bad += same(w, "user and system time, ns", w->usage.user_ns + w->usage.system_ns, w->cpu_us * 100,
 		    w->cpu_us * 2000 + 100000000);
 	return bad;
 }
