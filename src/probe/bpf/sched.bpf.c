@@ -501,12 +501,10 @@ static __always_inline u64 not_before(u64 earliest, u64 at)
 }
 
 /* The thread came to CPU @cpu at @now. */
-static __noinline int state_in(struct sched_state *s, struct cpu_slot *slot, u64 now, u32 cpu)
+static __always_inline void state_in(struct sched_state *s, struct cpu_slot *slot, u64 now, u32 cpu)
 {
 	u64 since, earliest;
 
-	if (!s || !slot)
-		return 0;
 	earliest = s->out_ns ?: s->t.since_ns;
 	now = not_before(earliest, now);
 	/*
@@ -538,6 +536,13 @@ static __noinline int state_in(struct sched_state *s, struct cpu_slot *slot, u64
 	s->by.tid = 0;
 	s->by.start_ns = 0;
 	s->on_since = now;
+}
+
+/* Rare: a function of its own, for the size of the whole. */
+static __noinline int state_in_rarely(struct sched_state *s, struct cpu_slot *slot, u64 now, u32 cpu)
+{
+	if (s && slot)
+		state_in(s, slot, now, cpu);
 	return 0;
 }
 
@@ -559,7 +564,7 @@ static __always_inline void missed_in(struct sched_state *s, struct cpu_slot *sl
 		s->t.since_ns = since;
 	if (s->waiting_since == WOKEN) /* for how long is forgotten by now */
 		s->waiting_since = since;
-	state_in(s, slot, since, cpu);
+	state_in_rarely(s, slot, since, cpu);
 }
 
 /* The other of the two: nobody knows what it did since, so let it have waited. */
