@@ -505,6 +505,7 @@ TEST(who_lacks_a_cpu_and_is_waited_for_is_blamed)
 		find(&w);
 		assert_string_equal(w.f.v.v[0].rule, "cpu-wait");
 		assert_int_equal(w.f.v.v[0].root, waited ? w.thread[0] : NODE_NONE);
+		assert_int_equal(w.f.v.v[0].lost_ns, (waited ? 20 : 7) * SECOND);
 		done(&w);
 	}
 }

@@ -404,7 +404,7 @@ static void starved_fired(struct rule_run *r, const struct process_fact *p, cons
 			finding_subject(fi, fact_thread(r->x, p, i)->node);
 	if (known)
 		finding_subject(fi, s->rival->node);
-	if (spreads)
+	if (spreads || awaited)
 		finding_lost(fi, (double)s->caused_ns, "time that others waited for its threads while these had no CPU");
 	else
 		finding_lost(fi, s->lost, "time that its threads were runnable without a CPU");
