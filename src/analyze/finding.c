@@ -236,7 +236,7 @@ static void join_reasons(struct findings *f, const struct graph *g)
 			/* Behind i they still stand where they were; before it, those that were
 			 * kept. */
 			if ((k >= kept && k <= i) || !other->chains || other->root == NODE_NONE ||
-			    (other->severity < SEVERITY_WARNING && !is_of_messages(fi)) ||
+			    (other->severity < SEVERITY_WARNING && !is_of_messages(fi) && fi->root != other->root) ||
 			    !is_about(g, fi, other->root))
 				continue;
 			into = other;

@@ -466,6 +466,28 @@ TEST(who_lacks_cpus_like_all_blames_nobody)
 	}
 }
 
+/* Both are about one thread, of which nobody knows who has its CPU: that is one finding, however small. */
+TEST(who_computes_and_lacks_a_cpu_is_one_finding)
+{
+	struct wait_root run = {.state = STATE_RUN, .waiters = 3, .waited_ns = 4 * SECOND, .wall_ns = 2 * SECOND};
+	struct wait_root ready = {.state = STATE_RUNQ, .waiters = 3, .waited_ns = 20 * SECOND, .wall_ns = 2 * SECOND};
+	struct world w;
+
+	begin(&w);
+	set_times(&w, w.thread[0], 5, 1.5);
+	analyse(&w);
+	run.thread = ready.thread = w.thread[0];
+	vec_push(&w.w.roots, run);
+	vec_push(&w.w.roots, ready);
+	find(&w);
+	assert_int_equal(w.f.v.n, 1);
+	assert_string_equal(w.f.v.v[0].rule, "serial-thread");
+	assert_int_equal(w.f.v.v[0].severity, SEVERITY_NOTICE);
+	assert_int_equal(w.f.v.v[0].also.n, 1);
+	assert_string_equal(w.f.v.v[0].also.v[0].rule, "cpu-wait");
+	done(&w);
+}
+
 /* A nice value is asked for: it is no more than a notice that others come first, unless somebody waits for the nice one. */
 TEST(who_is_nice_gets_what_it_asked_for)
 {
@@ -640,6 +662,7 @@ int main(void)
 		cmocka_unit_test(what_lost_most_of_the_time_names_a_finding),
 		cmocka_unit_test(nobody_is_told_to_slow_down_whom_others_wait_for),
 		cmocka_unit_test(who_lacks_cpus_like_all_blames_nobody),
+		cmocka_unit_test(who_computes_and_lacks_a_cpu_is_one_finding),
 		cmocka_unit_test(who_is_nice_gets_what_it_asked_for),
 		cmocka_unit_test(who_lacks_a_cpu_and_is_waited_for_is_blamed),
 		cmocka_unit_test(single_waits_and_short_answers_are_less_grave),

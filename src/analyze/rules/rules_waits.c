@@ -561,6 +561,7 @@ static void serial_fired(struct rule_run *r, const struct wait_root *root)
 	if (rule_grade(r, share) == SEVERITY_INFO || !(cpu >= share / 2) || all_asked_by(r, root))
 		return;
 	fi = rule_fire(r, rule_grade(r, share), 80, root->thread);
+	fi->chains = true;
 	vec_for(&root->roles, role) {
 		const struct wait_role *w = &r->x->s->w->roles.v[*role];
 
