@@ -1,9 +1,9 @@
 /* witty-profiler bottlenecks: what holds the system back, and what can be done about it. */
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 
 #include "limits_file.h"
+#include "options.h"
 #include "render_findings.h"
 #include "rule.h"
 #include "study_open.h"
@@ -12,68 +12,9 @@
 struct bottlenecks_args {
 	const char *file, *output, *format, *limits, *preset;
 	struct findings_view view;
-	enum severity fail_on;
-	bool fails, force, list;
+	enum severity fail_on; /* SEVERITY_INFO: no exit status for findings */
+	bool force, list;
 };
-
-/* clang-format off */
-static const struct option options[] = {
-	{"format", required_argument, NULL, 'f'},
-	{"limit", required_argument, NULL, 'n'},
-	{"preset", required_argument, NULL, 'p'},
-	{"limits", required_argument, NULL, 'l'},
-	{"list-rules", no_argument, NULL, 'L'},
-	{"fail-on", required_argument, NULL, 'x'},
-	{"least", required_argument, NULL, 's'},
-	{"output", required_argument, NULL, 'o'},
-	{"force", no_argument, NULL, 'F'},
-	{0}};
-/* clang-format on */
-
-static int parse_severity(const char *s, enum severity *ret)
-{
-	if (severity_find(s, ret) || *ret == SEVERITY_INFO)
-		return usage_error(&verb_bottlenecks,
-				   "no severity '%s': notice, warning or critical", s);
-	return 0;
-}
-
-static int parse_option(struct bottlenecks_args *a, int opt)
-{
-	switch (opt) {
-	case 'f':
-		if (strcmp(optarg, "text") && strcmp(optarg, "md") && strcmp(optarg, "json"))
-			return usage_error(&verb_bottlenecks, "no format '%s': text, md or json",
-					   optarg);
-		a->format = optarg;
-		return 0;
-	case 'n':
-		if (parse_number(optarg, &a->view.limit))
-			return usage_error(&verb_bottlenecks, "'%s' is no number", optarg);
-		return 0;
-	case 'l':
-		a->limits = optarg;
-		return 0;
-	case 'p':
-		a->preset = optarg;
-		return 0;
-	case 'L':
-		a->list = true;
-		return 0;
-	case 'x':
-		a->fails = true;
-		return parse_severity(optarg, &a->fail_on);
-	case 's':
-		return parse_severity(optarg, &a->view.least);
-	case 'o':
-		a->output = optarg;
-		return 0;
-	case 'F':
-		a->force = true;
-		return 0;
-	}
-	return usage_error(&verb_bottlenecks, "wrong option");
-}
 
 static void render(const struct bottlenecks_args *a, const struct opened_study *o, struct strbuf *b)
 {
@@ -101,7 +42,7 @@ static int analyse(const struct bottlenecks_args *a, const struct limits *l, str
 	if (rc < 0)
 		return rc;
 	render(a, &o, b);
-	rc = a->fails && o.all.findings.v.n && findings_worst(&o.all.findings) >= a->fail_on;
+	rc = a->fail_on != SEVERITY_INFO && o.all.findings.v.n && findings_worst(&o.all.findings) >= a->fail_on;
 	study_close(&o);
 	return rc;
 }
@@ -109,32 +50,36 @@ static int analyse(const struct bottlenecks_args *a, const struct limits *l, str
 static int run_bottlenecks(int argc, char **argv)
 {
 	struct bottlenecks_args a = {.format = "text"};
+	const struct verb_option options[] = {
+	    {"format", 'f', OPTION_CHOICE, &a.format, "text, md or json"},
+	    {"limit", 'n', OPTION_NUMBER, &a.view.limit, NULL},
+	    {"preset", 'p', OPTION_TEXT, &a.preset, NULL},
+	    {"limits", 'l', OPTION_TEXT, &a.limits, NULL},
+	    {"list-rules", 0, OPTION_FLAG, &a.list, NULL},
+	    {"fail-on", 0, OPTION_SEVERITY, &a.fail_on, NULL},
+	    {"least", 0, OPTION_SEVERITY, &a.view.least, NULL},
+	    {"output", 'o', OPTION_TEXT, &a.output, NULL},
+	    {"force", 0, OPTION_FLAG, &a.force, NULL},
+	    {0}};
 	struct strbuf b = {0};
 	struct limits l;
 	struct err e;
-	int opt, rc = 0, found;
+	int first, rc, found;
 
-	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "f:n:l:p:o:", options, NULL)) != -1)
-		rc = opt == '?'
-			 ? usage_error(&verb_bottlenecks, "wrong option '%s'", argv[optind - 1])
-			 : parse_option(&a, opt);
-	if (rc)
-		return rc;
-	if (optind + !a.list != argc)
+	if (parse_options(&verb_bottlenecks, options, argc, argv, &first))
+		return EXIT_USAGE;
+	if (first + !a.list != argc)
 		return usage_error(&verb_bottlenecks,
 				   a.list ? "--list-rules needs no file" : "one file is needed");
-	if (a.preset && limits_preset(&l, a.preset, &e) < 0)
-		return usage_error(&verb_bottlenecks, "%s", e.msg);
-	if (limits_load(&l, a.preset, a.limits, &e) < 0)
-		return fail(&e);
-	a.file = a.view.file = argv[optind];
+	rc = choose_limits(&verb_bottlenecks, a.preset, a.limits, &l);
+	if (rc)
+		return rc;
+	a.file = a.view.file = argv[first];
 	if (a.list)
 		rules_write_md(&b);
 	found = a.list ? 0 : analyse(&a, &l, &b, &e);
-	rc = found < 0 ? found : write_output(a.output, a.force, &b, &e);
-	strbuf_done(&b);
-	return rc < 0 ? fail(&e) : found ? EXIT_FINDINGS : EXIT_DONE;
+	rc = end_with(found, a.output, a.force, &b, &e);
+	return rc == EXIT_DONE && found > 0 ? EXIT_FINDINGS : rc;
 }
 
 const struct verb verb_bottlenecks = {

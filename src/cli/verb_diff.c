@@ -1,9 +1,9 @@
 /* witty-profiler diff: what changed between two recordings. */
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 
 #include "limits_file.h"
+#include "options.h"
 #include "render_compare.h"
 #include "study_open.h"
 #include "verb.h"
@@ -11,59 +11,9 @@
 struct diff_args {
 	struct compare_view view;
 	const char *output, *format, *limits, *preset;
-	enum severity fail_on;
-	bool fails, force;
+	enum severity fail_on; /* SEVERITY_INFO: no exit status for findings */
+	bool force;
 };
-
-/* clang-format off */
-static const struct option options[] = {
-	{"format", required_argument, NULL, 'f'},
-	{"limit", required_argument, NULL, 'n'},
-	{"preset", required_argument, NULL, 'p'},
-	{"limits", required_argument, NULL, 'l'},
-	{"all", no_argument, NULL, 'a'},
-	{"fail-on", required_argument, NULL, 'x'},
-	{"output", required_argument, NULL, 'o'},
-	{"force", no_argument, NULL, 'F'},
-	{0}};
-/* clang-format on */
-
-static int parse_option(struct diff_args *a, int opt)
-{
-	switch (opt) {
-	case 'f':
-		if (strcmp(optarg, "text") && strcmp(optarg, "md") && strcmp(optarg, "json"))
-			return usage_error(&verb_diff, "no format '%s': text, md or json", optarg);
-		a->format = optarg;
-		return 0;
-	case 'n':
-		if (parse_number(optarg, &a->view.limit))
-			return usage_error(&verb_diff, "'%s' is no number", optarg);
-		return 0;
-	case 'p':
-		a->preset = optarg;
-		return 0;
-	case 'l':
-		a->limits = optarg;
-		return 0;
-	case 'a':
-		a->view.all = true;
-		return 0;
-	case 'x':
-		a->fails = true;
-		if (severity_find(optarg, &a->fail_on) || a->fail_on == SEVERITY_INFO)
-			return usage_error(&verb_diff,
-					   "no severity '%s': notice, warning or critical", optarg);
-		return 0;
-	case 'o':
-		a->output = optarg;
-		return 0;
-	case 'F':
-		a->force = true;
-		return 0;
-	}
-	return usage_error(&verb_diff, "wrong option");
-}
 
 static void render(const struct diff_args *a, const struct compare *c, struct strbuf *b)
 {
@@ -95,7 +45,7 @@ static int compare(const struct diff_args *a, const struct limits *l, struct str
 		compare_init(&c, &(struct compared){&then.all.study, &then.all.findings},
 			     &(struct compared){&now.all.study, &now.all.findings});
 		render(a, &c, b);
-		rc = a->fails && compare_worst(&c) >= a->fail_on;
+		rc = a->fail_on != SEVERITY_INFO && compare_worst(&c) >= a->fail_on;
 		compare_done(&c);
 		study_close(&now);
 	}
@@ -106,31 +56,35 @@ static int compare(const struct diff_args *a, const struct limits *l, struct str
 static int run_diff(int argc, char **argv)
 {
 	struct diff_args a = {.format = "text"};
+	const struct verb_option options[] = {
+	    {"format", 'f', OPTION_CHOICE, &a.format, "text, md or json"},
+	    {"limit", 'n', OPTION_NUMBER, &a.view.limit, NULL},
+	    {"preset", 'p', OPTION_TEXT, &a.preset, NULL},
+	    {"limits", 'l', OPTION_TEXT, &a.limits, NULL},
+	    {"all", 'a', OPTION_FLAG, &a.view.all, NULL},
+	    {"fail-on", 0, OPTION_SEVERITY, &a.fail_on, NULL},
+	    {"output", 'o', OPTION_TEXT, &a.output, NULL},
+	    {"force", 0, OPTION_FLAG, &a.force, NULL},
+	    {0}};
 	struct strbuf b = {0};
 	struct limits l;
 	struct err e;
-	int opt, rc = 0, found;
+	int first, rc, found;
 
-	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "f:n:p:l:ao:", options, NULL)) != -1)
-		rc = opt == '?' ? usage_error(&verb_diff, "wrong option '%s'", argv[optind - 1])
-				: parse_option(&a, opt);
+	if (parse_options(&verb_diff, options, argc, argv, &first))
+		return EXIT_USAGE;
+	if (first + 2 != argc)
+		return usage_error(&verb_diff, "two files are needed");
+	rc = choose_limits(&verb_diff, a.preset, a.limits, &l);
 	if (rc)
 		return rc;
-	if (optind + 2 != argc)
-		return usage_error(&verb_diff, "two files are needed");
-	if (a.preset && limits_preset(&l, a.preset, &e) < 0)
-		return usage_error(&verb_diff, "%s", e.msg);
-	if (limits_load(&l, a.preset, a.limits, &e) < 0)
-		return fail(&e);
-	a.view.a = argv[optind];
-	a.view.b = argv[optind + 1];
+	a.view.a = argv[first];
+	a.view.b = argv[first + 1];
 	if (!strcmp(a.view.a, "-") && !strcmp(a.view.b, "-"))
 		return usage_error(&verb_diff, "only one of both can be standard input");
 	found = compare(&a, &l, &b, &e);
-	rc = found < 0 ? found : write_output(a.output, a.force, &b, &e);
-	strbuf_done(&b);
-	return rc < 0 ? fail(&e) : found ? EXIT_FINDINGS : EXIT_DONE;
+	rc = end_with(found, a.output, a.force, &b, &e);
+	return rc == EXIT_DONE && found > 0 ? EXIT_FINDINGS : rc;
 }
 
 const struct verb verb_diff = {

@@ -1,9 +1,9 @@
 /* witty-profiler hotspots: which threads are hot, and why. */
-#include <getopt.h>
 #include <string.h>
 
 #include "limits_file.h"
 #include "load.h"
+#include "options.h"
 #include "render_hot.h"
 #include "verb.h"
 
@@ -12,44 +12,6 @@ struct hotspots_args {
 	uint64_t limit;
 	bool force, list;
 };
-
-static const struct option options[] = {
-    {"format", required_argument, NULL, 'f'}, {"limit", required_argument, NULL, 'n'},
-    {"limits", required_argument, NULL, 'l'}, {"preset", required_argument, NULL, 'p'},
-    {"list-limits", no_argument, NULL, 'L'},  {"output", required_argument, NULL, 'o'},
-    {"force", no_argument, NULL, 'F'},        {0}};
-
-static int parse_option(struct hotspots_args *a, int opt)
-{
-	switch (opt) {
-	case 'f':
-		if (strcmp(optarg, "text") && strcmp(optarg, "md") && strcmp(optarg, "json"))
-			return usage_error(&verb_hotspots, "no format '%s': text, md or json",
-					   optarg);
-		a->format = optarg;
-		return 0;
-	case 'n':
-		if (parse_number(optarg, &a->limit))
-			return usage_error(&verb_hotspots, "'%s' is no number", optarg);
-		return 0;
-	case 'l':
-		a->limits = optarg;
-		return 0;
-	case 'p':
-		a->preset = optarg;
-		return 0;
-	case 'L':
-		a->list = true;
-		return 0;
-	case 'o':
-		a->output = optarg;
-		return 0;
-	case 'F':
-		a->force = true;
-		return 0;
-	}
-	return usage_error(&verb_hotspots, "wrong option");
-}
 
 static int analyse(const struct hotspots_args *a, const struct limits *l, struct strbuf *b,
 		   struct err *e)
@@ -96,32 +58,34 @@ static void list_limits(const struct hotspots_args *a, const struct limits *l, s
 static int run_hotspots(int argc, char **argv)
 {
 	struct hotspots_args a = {.format = "text"};
+	const struct verb_option options[] = {
+	    {"format", 'f', OPTION_CHOICE, &a.format, "text, md or json"},
+	    {"limit", 'n', OPTION_NUMBER, &a.limit, NULL},
+	    {"preset", 'p', OPTION_TEXT, &a.preset, NULL},
+	    {"limits", 'l', OPTION_TEXT, &a.limits, NULL},
+	    {"list-limits", 0, OPTION_FLAG, &a.list, NULL},
+	    {"output", 'o', OPTION_TEXT, &a.output, NULL},
+	    {"force", 0, OPTION_FLAG, &a.force, NULL},
+	    {0}};
 	struct strbuf b = {0};
 	struct limits l;
 	struct err e;
-	int opt, rc = 0;
+	int first, rc;
 
-	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "f:n:l:p:o:", options, NULL)) != -1)
-		rc = opt == '?' ? usage_error(&verb_hotspots, "wrong option '%s'", argv[optind - 1])
-				: parse_option(&a, opt);
-	if (rc)
-		return rc;
-	if (optind + !a.list != argc)
+	if (parse_options(&verb_hotspots, options, argc, argv, &first))
+		return EXIT_USAGE;
+	if (first + !a.list != argc)
 		return usage_error(&verb_hotspots,
 				   a.list ? "--list-limits needs no file" : "one file is needed");
-	if (a.preset && limits_preset(&l, a.preset, &e) < 0)
-		return usage_error(&verb_hotspots, "%s", e.msg);
-	if (limits_load(&l, a.preset, a.limits, &e) < 0)
-		return fail(&e);
-	a.file = argv[optind];
+	rc = choose_limits(&verb_hotspots, a.preset, a.limits, &l);
+	if (rc)
+		return rc;
+	a.file = argv[first];
 	if (a.list)
 		list_limits(&a, &l, &b);
 	else
 		rc = analyse(&a, &l, &b, &e);
-	rc = rc < 0 ? rc : write_output(a.output, a.force, &b, &e);
-	strbuf_done(&b);
-	return rc < 0 ? fail(&e) : EXIT_DONE;
+	return end_with(rc, a.output, a.force, &b, &e);
 }
 
 const struct verb verb_hotspots = {

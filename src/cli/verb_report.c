@@ -1,5 +1,4 @@
 /* witty-profiler report: everything that is known of a recording, in sections. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +6,7 @@
 #include "limits_file.h"
 #include "load.h"
 #include "mem.h"
+#include "options.h"
 #include "render.h"
 #include "render_findings.h"
 #include "render_html.h"
@@ -18,51 +18,6 @@ struct report_args {
 	uint64_t limit;
 	bool force;
 };
-
-/* clang-format off */
-static const struct option options[] = {
-	{"format", required_argument, NULL, 'f'},
-	{"limit", required_argument, NULL, 'n'},
-	{"preset", required_argument, NULL, 'p'},
-	{"limits", required_argument, NULL, 'l'},
-	{"output", required_argument, NULL, 'o'},
-	{"force", no_argument, NULL, 'F'},
-	{0}};
-/* clang-format on */
-
-static bool is_format(const char *s)
-{
-	return !strcmp(s, "text") || !strcmp(s, "md") || !strcmp(s, "json") || !strcmp(s, "html");
-}
-
-static int parse_option(struct report_args *a, int opt)
-{
-	switch (opt) {
-	case 'f':
-		if (!is_format(optarg))
-			return usage_error(&verb_report, "no format '%s': text, md, json or html",
-					   optarg);
-		a->format = optarg;
-		return 0;
-	case 'n':
-		if (parse_number(optarg, &a->limit))
-			return usage_error(&verb_report, "'%s' is no number", optarg);
-		return 0;
-	case 'p':
-		a->preset = optarg;
-		return 0;
-	case 'l':
-		a->limits = optarg;
-		return 0;
-	case 'o':
-		a->output = optarg;
-		return 0;
-	case 'F':
-		a->force = true;
-		return 0;
-	}
-	return usage_error(&verb_report, "wrong option");
-}
 
 static int render(const struct report_args *a, struct opened_study *o, struct strbuf *b,
 		  struct err *e)
@@ -96,35 +51,36 @@ static int render(const struct report_args *a, struct opened_study *o, struct st
 static int run_report(int argc, char **argv)
 {
 	struct report_args a = {.format = "text"};
+	const struct verb_option options[] = {
+	    {"format", 'f', OPTION_CHOICE, &a.format, "text, md, json or html"},
+	    {"limit", 'n', OPTION_NUMBER, &a.limit, NULL},
+	    {"preset", 'p', OPTION_TEXT, &a.preset, NULL},
+	    {"limits", 'l', OPTION_TEXT, &a.limits, NULL},
+	    {"output", 'o', OPTION_TEXT, &a.output, NULL},
+	    {"force", 0, OPTION_FLAG, &a.force, NULL},
+	    {0}};
 	struct opened_study *o;
 	struct strbuf b = {0};
 	struct limits l;
 	struct err e;
-	int opt, rc = 0;
+	int first, rc;
 
-	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "f:n:p:l:o:", options, NULL)) != -1)
-		rc = opt == '?' ? usage_error(&verb_report, "wrong option '%s'", argv[optind - 1])
-				: parse_option(&a, opt);
+	if (parse_options(&verb_report, options, argc, argv, &first))
+		return EXIT_USAGE;
+	if (first + 1 != argc)
+		return usage_error(&verb_report, "one file is needed");
+	rc = choose_limits(&verb_report, a.preset, a.limits, &l);
 	if (rc)
 		return rc;
-	if (optind + 1 != argc)
-		return usage_error(&verb_report, "one file is needed");
-	if (a.preset && limits_preset(&l, a.preset, &e) < 0)
-		return usage_error(&verb_report, "%s", e.msg);
-	if (limits_load(&l, a.preset, a.limits, &e) < 0)
-		return fail(&e);
-	a.file = argv[optind];
+	a.file = argv[first];
 	o = mem_alloc(sizeof(*o));
 	rc = study_open_with(o, a.file, &l, &e);
 	if (!rc) {
 		rc = render(&a, o, &b, &e);
 		study_close(o);
 	}
-	rc = rc < 0 ? rc : write_output(a.output, a.force, &b, &e);
-	strbuf_done(&b);
 	free(o);
-	return rc < 0 ? fail(&e) : EXIT_DONE;
+	return end_with(rc, a.output, a.force, &b, &e);
 }
 
 const struct verb verb_report = {

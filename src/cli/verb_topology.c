@@ -1,10 +1,10 @@
 /* witty-profiler topology: how data moves through a host, and what kind of job its processes form.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 
 #include "load.h"
+#include "options.h"
 #include "render_topology.h"
 #include "verb.h"
 
@@ -13,44 +13,6 @@ struct topology_args {
 	uint64_t limit, budget;
 	bool force;
 };
-
-static const struct option options[] = {{"format", required_argument, NULL, 'f'},
-					{"limit", required_argument, NULL, 'n'},
-					{"focus", required_argument, NULL, 'p'},
-					{"budget", required_argument, NULL, 'b'},
-					{"output", required_argument, NULL, 'o'},
-					{"force", no_argument, NULL, 'F'},
-					{0}};
-
-static int parse_option(struct topology_args *a, int opt)
-{
-	switch (opt) {
-	case 'f':
-		if (strcmp(optarg, "text") && strcmp(optarg, "md") && strcmp(optarg, "json"))
-			return usage_error(&verb_topology, "no format '%s': text, md or json",
-					   optarg);
-		a->format = optarg;
-		return 0;
-	case 'n':
-		if (parse_number(optarg, &a->limit))
-			return usage_error(&verb_topology, "'%s' is no number", optarg);
-		return 0;
-	case 'p':
-		a->focus = optarg;
-		return 0;
-	case 'b':
-		if (parse_number(optarg, &a->budget) || !a->budget)
-			return usage_error(&verb_topology, "'%s' is no number of tokens", optarg);
-		return 0;
-	case 'o':
-		a->output = optarg;
-		return 0;
-	case 'F':
-		a->force = true;
-		return 0;
-	}
-	return usage_error(&verb_topology, "wrong option");
-}
 
 static enum topology_format format_of(const struct topology_args *a)
 {
@@ -96,23 +58,24 @@ static int analyse(const struct topology_args *a, struct strbuf *b, struct err *
 static int run_topology(int argc, char **argv)
 {
 	struct topology_args a = {.format = "text"};
+	const struct verb_option options[] = {
+	    {"format", 'f', OPTION_CHOICE, &a.format, "text, md or json"},
+	    {"limit", 'n', OPTION_NUMBER, &a.limit, NULL},
+	    {"focus", 'p', OPTION_TEXT, &a.focus, NULL},
+	    {"budget", 'b', OPTION_POSITIVE, &a.budget, NULL},
+	    {"output", 'o', OPTION_TEXT, &a.output, NULL},
+	    {"force", 0, OPTION_FLAG, &a.force, NULL},
+	    {0}};
 	struct strbuf b = {0};
 	struct err e;
-	int opt, rc = 0;
+	int first;
 
-	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "f:n:p:b:o:", options, NULL)) != -1)
-		rc = opt == '?' ? usage_error(&verb_topology, "wrong option '%s'", argv[optind - 1])
-				: parse_option(&a, opt);
-	if (rc)
-		return rc;
-	if (optind + 1 != argc)
+	if (parse_options(&verb_topology, options, argc, argv, &first))
+		return EXIT_USAGE;
+	if (first + 1 != argc)
 		return usage_error(&verb_topology, "one file is needed");
-	a.file = argv[optind];
-	rc = analyse(&a, &b, &e);
-	rc = rc < 0 ? rc : write_output(a.output, a.force, &b, &e);
-	strbuf_done(&b);
-	return rc < 0 ? fail(&e) : EXIT_DONE;
+	a.file = argv[first];
+	return end_with(analyse(&a, &b, &e), a.output, a.force, &b, &e);
 }
 
 const struct verb verb_topology = {

@@ -472,6 +472,9 @@ class Options(Case):
                      ("show", "a", "entities", "--type", "nosuch"),
                      ("show", "a", "flows", "--format", "xml"),
                      ("show", "a", "flows", "--limit", "-1"), ("report",),
+                     ("topology", "a", "-f", "or"), ("topology", "a", "--budget", "0"), ("hotspots", "a", "b"),
+                     ("hotspots", "a", "--preset", "nosuch"), ("report", "a", "-n", "x"), ("report", "a", "--limits"),
+                     ("bottlenecks", "a", "--fail-on", "info"), ("diff", "a", "b", "-f", "html"), ("diff", "a"),
                      ("doctor", "--nosuch"), ("capture", "--nosuch"), ("schema", "--nosuch")):
             with self.subTest(args=args):
                 self.refused(*args, codes=(2,), cwd=self.dir)
