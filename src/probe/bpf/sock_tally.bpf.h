@@ -32,10 +32,12 @@ struct {
 
 struct claim {
 	u64 sk_id;
-	u64 dir;
+	u64 dir; /* enum sock_dir, or: */
 };
 
-/* Two threads may want to own one side at once: the map decides. */
+#define CLAIM_READING 2 /* of both sides, by the iterator or the end of the connection */
+
+/* Two threads may want to own one side at once, or two CPUs to hand it over: the map decides. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
@@ -137,19 +139,46 @@ static __noinline int side_flush(struct sock_side *s, struct sock *sk, u64 dir)
 	return 0;
 }
 
+/* @return whether nobody else hands over what this socket has; the others have to leave it then */
+static __always_inline bool reading_begin(u64 sk_id)
+{
+	struct claim k = {.sk_id = sk_id, .dir = CLAIM_READING};
+	u32 one = 1;
+
+	return !bpf_map_update_elem(&claims, &k, &one, BPF_NOEXIST);
+}
+
+static __always_inline void reading_end(u64 sk_id)
+{
+	struct claim k = {.sk_id = sk_id, .dir = CLAIM_READING};
+
+	bpf_map_delete_elem(&claims, &k);
+}
+
+static __noinline int tally_flush(struct sock_tally *t, struct sock *sk)
+{
+	u64 sk_id = sock_id(sk, false);
+
+	if (!t || !reading_begin(sk_id))
+		return 0;
+	side_flush(&t->sent, sk, SOCK_SENT);
+	side_flush(&t->received, sk, SOCK_RECEIVED);
+	side_release(&t->sent, sk_id, SOCK_SENT);
+	side_release(&t->received, sk_id, SOCK_RECEIVED);
+	reading_end(sk_id);
+	return 0;
+}
+
 static __always_inline void tally_close(struct sock *sk)
 {
 	struct sock_tally *t = bpf_sk_storage_get(&tallies, sk, 0, 0);
-	u64 sk_id = sock_id(sk, false);
 
 	if (!t || t->closed)
 		return;
 	t->closed = 1;
 	barrier();
-	side_flush(&t->sent, sk, SOCK_SENT);
-	side_flush(&t->received, sk, SOCK_RECEIVED);
-	side_release(&t->sent, sk_id, SOCK_SENT);
-	side_release(&t->received, sk_id, SOCK_RECEIVED);
+	/* While the iterator reads it, that does the rest. */
+	tally_flush(t, sk);
 }
 
 /* What a side stood at when it was written. */
@@ -185,24 +214,43 @@ static __always_inline void side_handed_over(struct sock_side *s, struct sock *s
 	s->first_ns = s->tick = 0;
 }
 
-SEC("iter/bpf_sk_storage_map")
-int read_tallies(struct bpf_iter__bpf_sk_storage_map *ctx)
+/* Nothing new since the last reading, nor anybody who would have to give it up. */
+static __always_inline bool side_rests(const struct sock_side *s)
 {
-	struct sock *sk = ctx->sk;
-	struct sock_tally *t = ctx->value;
+	return s->msgs == s->read_msgs && !s->owner.tid;
+}
 
+static __always_inline void tally_read(struct seq_file *seq, struct sock *sk, struct sock_tally *t)
+{
 	struct side_mark sent, received;
 
-	if (!sk || !t)
-		return 0;
 	/*
 	 * Of a full buffer the kernel drops all that this call wrote, and asks again: neither side is handed
 	 * over before both are written.
 	 */
-	if (side_write(ctx->meta->seq, sk, &t->sent, SOCK_SENT, &sent) ||
-	    side_write(ctx->meta->seq, sk, &t->received, SOCK_RECEIVED, &received))
-		return 0;
+	if (side_write(seq, sk, &t->sent, SOCK_SENT, &sent) ||
+	    side_write(seq, sk, &t->received, SOCK_RECEIVED, &received))
+		return;
 	side_handed_over(&t->sent, sk, SOCK_SENT, &sent);
 	side_handed_over(&t->received, sk, SOCK_RECEIVED, &received);
+}
+
+SEC("iter/bpf_sk_storage_map")
+int read_tallies(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct sock_tally *t = ctx->value;
+	struct sock *sk = ctx->sk;
+	u64 sk_id;
+
+	if (!sk || !t || (side_rests(&t->sent) && side_rests(&t->received)))
+		return 0;
+	sk_id = sock_id(sk, false);
+	if (!reading_begin(sk_id))
+		return 0;
+	tally_read(ctx->meta->seq, sk, t);
+	reading_end(sk_id);
+	barrier();
+	if (t->closed)
+		tally_flush(t, sk);
 	return 0;
 }
