@@ -245,7 +245,7 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	size_map(obj, "pendings", 4096 + 128 * (uint32_t)libbpf_num_possible_cpus());
 	size_map(obj, "claims", 8192 + 128 * (uint32_t)libbpf_num_possible_cpus());
 	size_map(obj, "calls", kprobes(l) ? probe_max_tasks(l->options) : 1);
-	size_map(obj, "events", 1 << 20);
+	size_map(obj, "events", 2 << 20);
 	return 0;
 }
 
