@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -135,6 +136,20 @@ int worker_start(struct worker *w, enum worker_files files, void (*serve)(void *
 	}
 	vec_push(&running, w->pid);
 	return 0;
+}
+
+bool worker_is_runnable(const struct worker *w)
+{
+	char path[64], text[256], *end;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", w->pid);
+	CLEANUP_CLOSE int fd = w->fd < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	/* The state stands behind the name, which may have brackets of its own. */
+	end = strrchr(text, ')');
+	return end && !strncmp(end, ") R", 3);
 }
 
 void worker_reap(struct worker *w)

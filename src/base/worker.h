@@ -42,6 +42,9 @@ void worker_keep_files(int *keep, size_t n);
 /** Kill it and do not wait. Nothing when there is none. */
 void worker_give_up(struct worker *w);
 
+/** Whether it runs, or would if it had a CPU: then it is not held up by what it looks at. False where nobody tells. */
+bool worker_is_runnable(const struct worker *w);
+
 /** Reap those given up that have ended. */
 void worker_reap(struct worker *w);
 

@@ -40,6 +40,7 @@ struct sampling {
 	bool sparse;	/* of its mappings, now those that are mostly empty */
 	uint64_t pages; /* of those */
 	bool late;
+	uint64_t unplaced; /* bytes of classes of which no page was found */
 	struct stratum strata[STRATA];
 	unsigned nstrata;
 	uint8_t *cell_has; /* [cells] the first sample found a page there */
@@ -105,6 +106,14 @@ static void segment_add(struct placement *p, const struct region *x, uint32_t no
 		g->nnodes++;
 	}
 	g->on[i].pages++;
+}
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
 static int by_move_pages(void *ctx, uint32_t pid, size_t n, void **pages, int *status)
@@ -188,7 +197,7 @@ static int flush(struct sampling *s, struct batch *b, struct stratum *x, uint32_
 			segment_add(s->p, &s->r->v.v[b->region[i]], (uint32_t)b->status[i]);
 	}
 	b->n = 0;
-	s->late = clock_mono_ns() > s->until_ns;
+	s->late = thread_cpu_ns() > s->until_ns;
 	return 0;
 }
 
@@ -302,6 +311,8 @@ static int ask_wanted(struct sampling *s, uint64_t count, uint32_t *node_of)
 	struct stratum *x;
 	int rc = 0;
 
+	/* However long the others took: what nobody asks for would look as if it were not there. */
+	s->late = false;
 	s->pages = 0;
 	vec_for(&s->r->v, region)
 		s->pages += is_wanted(s, region) ? (region->end - region->start) / s->page_bytes : 0;
@@ -383,6 +394,8 @@ static void settle_class(struct sampling *s, uint64_t all_bytes, const uint32_t 
 	for (unsigned i = 0; i < s->nstrata; i++)
 		hits += s->strata[i].hits;
 	s->p->sampled += hits;
+	if (!hits)
+		s->unplaced += s->class_bytes;
 	for (uint32_t i = 0; any > 0 && i < PLACEMENT_NODES && node_of[i] != UINT32_MAX; i++) {
 		double share = part_on(s, i) / any, v = variance_of(s, i, share, any);
 		/* Nothing found elsewhere in n pages: below 3 in n of them, with the same 95 %. */
@@ -431,7 +444,7 @@ static int sample(const struct placement_options *o, uint32_t pid, uint64_t tag,
 	uint64_t resident[PAGE_CLASSES], all = 0;
 	struct regions r;
 	struct sampling s = {.o = o, .p = ret, .r = &r, .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
-			     .until_ns = o->limit_ns ? clock_mono_ns() + o->limit_ns : UINT64_MAX,
+			     .until_ns = o->limit_ns ? thread_cpu_ns() + o->limit_ns : UINT64_MAX,
 			     .random = (pid * 0x9e3779b97f4a7c15ull ^ tag) | 1};
 	int rc = resident_read(o->proc, pid, resident);
 
@@ -451,18 +464,11 @@ static int sample(const struct placement_options *o, uint32_t pid, uint64_t tag,
 	regions_done(&r);
 	for (unsigned i = 0; i < PLACEMENT_NODES; i++)
 		most = variance_by_node[i] > most ? variance_by_node[i] : most;
-	ret->share_error = Z95 * sqrt(most);
+	/* Bytes that were found nowhere may all be on one node. */
+	ret->share_error = Z95 * sqrt(most) + (all ? (double)s.unplaced / (double)all : 0);
 	if (ret->share_error > 1)
 		ret->share_error = 1;
 	return rc;
-}
-
-static uint64_t thread_cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
 int placement_sample(const struct placement_options *o, uint32_t pid, uint64_t tag, struct placement *ret)

@@ -59,7 +59,7 @@ struct placement {
 struct placement_options {
 	const char *proc;   /**< "/proc", or a folder like it */
 	uint32_t pages;	    /**< to sample; 4096 gives an error of 1.5 % */
-	uint64_t limit_ns;  /**< to stop after, with what there is */
+	uint64_t limit_ns;  /**< of CPU time, to stop after with what there is: some pages of each class */
 	bool exact;	    /**< read numa_maps, whatever it costs the process */
 	bool one_node;	    /**< all memory is on node `node`: nothing need be asked */
 	uint32_t node;

@@ -14,6 +14,7 @@
 #include "worker.h"
 
 #define WAITING_MOST 1024
+#define STARVED_NS   (10 * NS_PER_SEC) /* for one process, of a child that only waits for a CPU */
 
 struct question {
 	uint32_t pid, pages;
@@ -167,6 +168,14 @@ static int first_failed(struct placement_worker *w, int error, struct placement 
 	return replace(w);
 }
 
+/* Too long, and not for want of a CPU: a busy host is no locked memory map. */
+static bool is_stuck(const struct placement_worker *w, uint64_t now)
+{
+	uint64_t took = now - w->since_ns;
+
+	return took >= w->stuck_ns && (took >= STARVED_NS || !worker_is_runnable(&w->child));
+}
+
 int placement_worker_take(struct placement_worker *w, uint64_t wait_ns,
 			  void (*cb)(void *ctx, const struct placement *p), void *ctx)
 {
@@ -185,7 +194,7 @@ int placement_worker_take(struct placement_worker *w, uint64_t wait_ns,
 			continue;
 		}
 		now = clock_mono_ns();
-		if (rc < 0 || now - w->since_ns >= w->stuck_ns) {
+		if (rc < 0 || is_stuck(w, now)) {
 			rc = first_failed(w, rc < 0 ? rc : -ETIMEDOUT, &p);
 			cb(ctx, &p);
 			if (rc < 0)

@@ -17,7 +17,8 @@ struct placement_worker;
  * Start it. To be done before resources are opened that must not outlive this process.
  *
  * @param o       copied; `query` is called in the other process
- * @param stuck_ns a process that takes longer is given up: its answer is -ETIMEDOUT
+ * @param stuck_ns a process that takes longer is given up: its answer is -ETIMEDOUT. Longer, but not for ever, where
+ *                 it is for want of a CPU
  */
 int placement_worker_open(struct placement_worker **ret, const struct placement_options *o, uint64_t stuck_ns,
 			  struct err *e);

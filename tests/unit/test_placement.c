@@ -47,7 +47,7 @@ static int remove_root(void **state)
 	return system(command);
 }
 
-/* Which node an address is on; < 0: no page. */
+/* Which node an address is on; < 0: no page, by -errno. */
 typedef int (*node_fn)(uint64_t address);
 
 static uint64_t asked;
@@ -274,6 +274,51 @@ TEST(what_is_cut_short_has_looked_everywhere)
 	assert_false(p.exact);
 }
 
+/* By their first digit: private, shared and huge pages; of the shared ones there is none to be found. */
+static int by_digit(uint64_t address)
+{
+	return (int)(address >> 44) == 2 ? -ENOENT : (int)(address >> 44);
+}
+
+static int by_digit_all(uint64_t address)
+{
+	return (int)(address >> 44);
+}
+
+static void put_three_classes(void)
+{
+	put("maps", "100000000000-100040000000 rw-p 00000000 00:00 0 \n"
+		    "200000000000-200010000000 rw-s 00000000 00:1a 4 /dev/shm/x\n"
+		    "300000000000-300040000000 rw-p 00000000 00:0f 5 /anon_hugepage (deleted)\n");
+	put("status", "RssAnon:\t 1048576 kB\nRssFile:\t 0 kB\nRssShmem:\t 262144 kB\nHugetlbPages:\t 1048576 kB\n");
+}
+
+TEST(each_class_is_looked_at_however_late_it_is)
+{
+	node_fn node = by_digit_all;
+	struct placement_options o = {.proc = root, .pages = 4096, .limit_ns = 1, .query = fake_query, .ctx = &node};
+	struct placement p;
+
+	put_three_classes();
+	asked = 0;
+	assert_int_equal(placement_sample(&o, 7, 1, &p), 0);
+	assert_true(asked < 4096);
+	assert_true(share(&p, 1, PAGES_ANON) == 1);
+	assert_true(share(&p, 2, PAGES_SHARED) == 1);
+	assert_true(share(&p, 3, PAGES_HUGE) == 1);
+}
+
+TEST(what_was_not_found_is_part_of_the_error)
+{
+	struct placement p;
+
+	put_three_classes();
+	look(by_digit, 4096, 1, &p);
+	assert_true(share(&p, 2, PAGES_SHARED) < 0);
+	/* A ninth of all. */
+	assert_true(p.share_error > 1. / 9 && p.share_error < 1. / 9 + .01);
+}
+
 TEST(with_one_node_nothing_is_asked)
 {
 	struct placement_options o = {.proc = root, .pages = 64, .query = fake_query, .one_node = true, .node = 4};
@@ -389,6 +434,36 @@ TEST(a_reader_that_hangs_is_given_up)
 	free(answers);
 }
 
+/* Computes for longer than a stuck one may take, as one does that has no CPU. */
+static int busy_query(void *ctx, uint32_t pid, size_t n, void **pages, int *status)
+{
+	uint64_t until = clock_mono_ns() + 300 * NS_PER_MS;
+
+	while (clock_mono_ns() < until)
+		;
+	return fake_query(ctx, pid, n, pages, status);
+}
+
+TEST(a_reader_without_a_cpu_is_waited_for)
+{
+	node_fn node = on_three;
+	struct placement_options o = {.proc = root, .pages = 64, .query = busy_query, .ctx = &node};
+	struct placement *answers = calloc(5, sizeof(*answers));
+	struct placement_worker *w;
+	struct err e;
+
+	put("maps", "100000000000-100000100000 rw-p 00000000 00:00 0 \n");
+	put("status", "RssAnon:\t 1024 kB\n");
+	assert_int_equal(placement_worker_open(&w, &o, 50 * NS_PER_MS, &e), 0);
+	assert_int_equal(placement_worker_ask(w, 7, 1, 64), 0);
+	assert_int_equal(placement_worker_take(w, 60 * NS_PER_SEC, keep, answers), 0);
+	assert_int_equal(answers[0].tag, 1);
+	assert_int_equal(answers[0].error, 0);
+	assert_true(answers[0].nnodes > 0);
+	placement_worker_close(w);
+	free(answers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,10 +475,13 @@ int main(void)
 		cmocka_unit_test(classes_are_kept_apart),
 		cmocka_unit_test(shared_segments_are_told_apart),
 		cmocka_unit_test(what_is_cut_short_has_looked_everywhere),
+		cmocka_unit_test(each_class_is_looked_at_however_late_it_is),
+		cmocka_unit_test(what_was_not_found_is_part_of_the_error),
 		cmocka_unit_test(with_one_node_nothing_is_asked),
 		cmocka_unit_test(numa_maps_are_exact_and_know_page_sizes),
 		cmocka_unit_test(this_process_is_read_in_another_one),
 		cmocka_unit_test(a_reader_that_hangs_is_given_up),
+		cmocka_unit_test(a_reader_without_a_cpu_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, make_root, remove_root);

@@ -63,7 +63,7 @@ def check_program(kind, truth):
     cpu, want_cpu = shares(value(edge, "numa_index_to_cpu_runtime")), shares(truth["cpu_ns"])
     for n in set(cpu) | set(want_cpu):
         check(abs(of(cpu, n) - of(want_cpu, n)) < .02, f"{name}: CPU share of node {n}: {of(cpu, n):.3f}, "
-              f"not {of(want_cpu, n):.3f}")
+              f"not {of(want_cpu, n):.3f} ({value(edge, 'numa_index_to_cpu_runtime')}, it says {truth['cpu_ns']})")
     held = {n: m["anon"] + m["shared"] + m["huge"] for n, m in value(edge, "memory_bytes").items()}
     memory, want_memory = shares(held), shares(truth["bytes"])
     error = value(edge, "share_error")
