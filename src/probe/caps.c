@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
+#include "caps_pmu.h"
 #include "cgroup_root.h"
 #include "cleanup.h"
 #include "libbpf_log.h"
@@ -189,37 +189,27 @@ static int probe_pmu(char *why, size_t size)
 	return fd < 0 ? because(why, size, "not available: perf_event_open of CPU cycles", errno) : 1;
 }
 
-/* Whether any of the patterns, which end in NULL, is there in the folder of PMUs. */
-static int has_pmu(const char *const patterns[], char *why, size_t size)
+static int ask_pmus(int (*ask)(const struct sysroot *r, char *why, size_t size), char *why, size_t size)
 {
-	char path[128];
-	glob_t found;
+	struct sysroot r;
+	struct err e;
+	int rc = sysroot_open("/", &r, &e);
 
-	for (size_t i = 0; patterns[i]; i++) {
-		int rc;
-
-		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s", patterns[i]);
-		rc = glob(path, 0, NULL, &found);
-		globfree(&found);
-		if (!rc)
-			return 1;
-	}
-	snprintf(why, size, "not available: no %s and the like in /sys/bus/event_source/devices", patterns[0]);
-	return 0;
+	if (rc < 0)
+		return because(why, size, "/", -rc);
+	rc = ask(&r, why, size);
+	sysroot_close(&r);
+	return rc;
 }
 
 static int probe_uncore(char *why, size_t size)
 {
-	static const char *const patterns[] = {"hisi_sccl*", "hisi_sicl*", "uncore_imc*", "uncore_upi*", "amd_umc*", "amd_df", "uncore_cha*", NULL};
-
-	return has_pmu(patterns, why, size);
+	return ask_pmus(pmu_counts_uncore, why, size);
 }
 
 static int probe_memory_samples(char *why, size_t size)
 {
-	static const char *const patterns[] = {"cpu/events/mem-loads", "cpu_core/events/mem-loads", "ibs_op", "arm_spe_*", NULL};
-
-	return has_pmu(patterns, why, size);
+	return ask_pmus(pmu_samples_memory, why, size);
 }
 
 static int probe_bpf_stats(char *why, size_t size)
@@ -308,9 +298,10 @@ const struct cap caps[] = {
 	{"uncore", "memory bandwidth and links of each NUMA node", "no bandwidth of memory and links",
 	 "a machine, not a virtual one, with the driver of its uncore PMU (hisi_uncore_pmu, intel_uncore, amd_uncore)",
 	 probe_uncore},
-	{"memory_samples", "which accesses to memory another node answers (record --sample-memory)",
-	 "remote accesses are expected by placement, not measured",
-	 "a machine, not a virtual one, whose CPUs sample by PEBS (Intel), IBS (AMD, kernel 6.1) or SPE (Arm, kpti=off)", probe_memory_samples},
+	{"memory_samples", "which accesses to memory another node answers, and how long memory takes (record --sample-memory)",
+	 "remote accesses are expected by placement, not measured; latency of memory is not known",
+	 "a machine, not a virtual one, whose CPUs sample by PEBS (Intel), IBS (AMD, kernel 6.1) or SPE (Arm: boot with "
+	 "kpti=off, and a kernel with CONFIG_ARM_SPE_PMU and CONFIG_PID_IN_CONTEXTIDR=y)", probe_memory_samples},
 	{"bpf_stats", "run time of the probes themselves", "the cost of the probes is not shown",
 	 "sysctl kernel.bpf_stats_enabled=1", probe_bpf_stats},
 	{"task_io", "bytes from and to storage of each process", "how much of what is read was in the page cache is not known",
