@@ -1,4 +1,5 @@
 /* Hardware counters: of each CPU, summed by NUMA node, and of what lies outside of the cores. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,9 +79,16 @@ static void open_uncore(struct counters *s, const struct topo *t)
 {
 	for (size_t i = 0; i < s->uncore.v.n && has_room(s); i++) {
 		const struct uncore_event *u = &s->uncore.v.v[i];
-		struct counter x = {.cpu = u->cpu, .node = topo_cpu_node(t, u->cpu), .uncore = i};
+		struct counter x = {.cpu = u->cpu, .node = uncore_node(&s->pmus, u, t), .uncore = i};
 		struct err err;
 
+		/* A sum over nodes that is put on one of them would be wrong for each. */
+		if (x.node == TOPO_UNKNOWN) {
+			err_msg(&err, -ENODATA, "not available by node: '%s' counts for several NUMA nodes, as of a whole "
+						"socket (NPS, sub-NUMA clusters)", s->pmus.v.v[u->pmu].name);
+			keep_reason(s->why_uncore, &err);
+			continue;
+		}
 		x.fd = count_open(s->pmus.v.v[u->pmu].type, u->config, -1, (int)u->cpu, false, &err);
 		if (x.fd < 0) {
 			keep_reason(s->why_uncore, &err);

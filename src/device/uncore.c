@@ -163,6 +163,38 @@ void uncore_find(const struct pmus *p, struct uncore_events *ret)
 	drop_twice(p, ret);
 }
 
+/* How many NUMA nodes the CPUs of a package are of, and how many of @p readers are in it. */
+static void count_of_package(const struct topo *t, uint32_t package, const struct idrange *readers, size_t *ret_nodes,
+			     size_t *ret_readers)
+{
+	struct idrange nodes = {0};
+
+	*ret_readers = 0;
+	vec_for(&t->cpus, c) {
+		if (c->package != package || c->node == TOPO_UNKNOWN)
+			continue;
+		idrange_add(&nodes, c->node);
+		*ret_readers += idrange_has(readers, c->id);
+	}
+	*ret_nodes = idrange_count(&nodes);
+	idrange_done(&nodes);
+}
+
+uint32_t uncore_node(const struct pmus *p, const struct uncore_event *x, const struct topo *t)
+{
+	const struct pmu *pmu = &p->v.v[x->pmu];
+	uint32_t node = topo_cpu_node(t, x->cpu), package = TOPO_UNKNOWN;
+	size_t nodes, readers;
+
+	if (node == TOPO_UNKNOWN || !strncmp(pmu->name, "hisi_", 5))
+		return node;
+	vec_for(&t->cpus, c)
+		if (c->id == x->cpu)
+			package = c->package;
+	count_of_package(t, package, &pmu->cpus, &nodes, &readers);
+	return readers < nodes ? TOPO_UNKNOWN : node;
+}
+
 void uncore_sums_init(struct uncore_sums *s)
 {
 	for (unsigned i = 0; i < UNCORE_VALUES; i++)

@@ -4,11 +4,13 @@
 
 #include "perf_pmu.h"
 #include "strbuf.h"
+#include "topo.h"
 
 /*
  * Memory traffic and links of parts of the machine that are outside of its cores: HiSilicon's DDRC, HHA,
  * L3C and PA, Intel's memory controllers, UPI and home agents (CHA), AMD's memory controllers and data fabric. Events go by the names that
- * drivers give them, never by numbers, and a device belongs to the NUMA node of the CPU that it is read on.
+ * drivers give them, never by numbers, and a device belongs to the NUMA node of the CPU that it is read on, unless
+ * it serves several nodes.
  */
 
 /** What is known of a node, from all devices of one kind on it. */
@@ -54,6 +56,14 @@ struct uncore_events {
 
 /** All events of @p p that are known here. What a driver does not name is left out. */
 void uncore_find(const struct pmus *p, struct uncore_events *ret);
+
+/**
+ * NUMA node that an event's device is of; TOPO_UNKNOWN: of none, or of several that it does not tell apart. Those of
+ * HiSilicon are of one die, which is a node. Others are of the part of a package that none of the other CPUs on which
+ * they are read stands for: AMD's and Intel's of a whole socket, which firmware may have made several nodes of (NPS,
+ * sub-NUMA clusters). Which of its controllers belong to which of them is told nowhere.
+ */
+uint32_t uncore_node(const struct pmus *p, const struct uncore_event *x, const struct topo *t);
 
 #define UNCORE_LINKS 4
 

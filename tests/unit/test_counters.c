@@ -412,6 +412,80 @@ TEST(intel_home_agents_tell_what_comes_from_other_sockets)
 	pmus_done(&p);
 }
 
+/* Two packages of 64 CPUs, each of @p nodes nodes, and a node of memory only. */
+static void make_topo(struct topo *t, uint32_t nodes)
+{
+	memset(t, 0, sizeof(*t));
+	for (uint32_t i = 0; i <= 2 * nodes; i++)
+		vec_push(&t->nodes, ((struct topo_node){.id = i, .package = i / nodes, .memory_bytes = 1 << 30}));
+	for (uint32_t i = 0; i < 128; i++)
+		vec_push(&t->cpus, ((struct topo_cpu){.id = i, .online = true, .node = i * nodes / 64, .package = i / 64}));
+	t->packages = 2;
+}
+
+/* Nodes of what is counted on a CPU: UINT32_MAX - 1: nothing is. */
+static uint32_t node_of(const char *pmu, uint32_t cpu, uint32_t nodes_of_a_package)
+{
+	uint32_t ret = UINT32_MAX - 1;
+	struct uncore_events found = {0};
+	struct pmus p;
+	struct topo t;
+
+	make_topo(&t, nodes_of_a_package);
+	read_all(&p);
+	uncore_find(&p, &found);
+	for (size_t i = 0; i < found.v.n; i++)
+		if (!strcmp(p.v.v[found.v.v[i].pmu].name, pmu) && found.v.v[i].cpu == cpu)
+			ret = uncore_node(&p, &found.v.v[i], &t);
+	vec_done(&found.v);
+	pmus_done(&p);
+	topo_done(&t);
+	return ret;
+}
+
+TEST(what_serves_several_nodes_is_put_on_none)
+{
+	/* AMD since Zen 2: one data fabric a socket; its memory controllers have a PMU each. */
+	put_df("config:0-7,32-37", "config:8-15,24-27");
+	put("amd_umc_0/type", "41");
+	put("amd_umc_0/cpumask", "0");
+	put("amd_umc_0/format/event", "config:0-7");
+	put("amd_umc_0/format/rdwrmask", "config:8-9");
+	put("amd_umc_12/type", "42");
+	put("amd_umc_12/cpumask", "64");
+	put("amd_umc_12/format/event", "config:0-7");
+	put("amd_umc_12/format/rdwrmask", "config:8-9");
+	assert_int_equal(node_of("amd_umc_0", 0, 1), 0); /* NPS1 */
+	assert_int_equal(node_of("amd_umc_12", 64, 1), 1);
+	assert_int_equal(node_of("amd_umc_0", 0, 4), TOPO_UNKNOWN); /* NPS4 */
+	assert_int_equal(node_of("amd_umc_12", 64, 4), TOPO_UNKNOWN);
+	put_df("config:0-7,32-35,59-60", "config:8-15");
+	assert_int_equal(node_of("amd_df", 64, 1), 1);
+	assert_int_equal(node_of("amd_df", 0, 2), TOPO_UNKNOWN);
+	assert_int_equal(node_of("amd_df", 64, 4), TOPO_UNKNOWN);
+	/* Zen 1: each die of a package has a node and a fabric of its own. */
+	put("amd_df/cpumask", "0,16,32,48,64,80,96,112");
+	assert_int_equal(node_of("amd_df", 48, 4), 3);
+	assert_int_equal(node_of("amd_df", 112, 4), 7);
+}
+
+TEST(sub_numa_clusters_and_dies)
+{
+	clear();
+	put("uncore_imc_0/type", "30");
+	put("uncore_imc_0/cpumask", "0,64");
+	put("uncore_imc_0/format/event", "config:0-7");
+	put("uncore_imc_0/format/umask", "config:8-15");
+	put("uncore_imc_0/events/cas_count_read", "event=0x04,umask=0x03");
+	assert_int_equal(node_of("uncore_imc_0", 64, 1), 1);
+	assert_int_equal(node_of("uncore_imc_0", 64, 2), TOPO_UNKNOWN);
+	/* HiSilicon's are of one die each. */
+	put_kunpeng();
+	assert_int_equal(node_of("hisi_sccl1_ddrc0", 0, 2), 0);
+	assert_int_equal(node_of("hisi_sccl3_ddrc0", 24, 4), 1);
+	assert_int_equal(node_of("hisi_sccl3_ddrc0", 25, 4), UINT32_MAX - 1);
+}
+
 TEST(counters_are_scaled_and_wrap_around)
 {
 	uint64_t v = 7;
@@ -566,6 +640,8 @@ int main(void)
 		cmocka_unit_test(intel_and_amd_memory_controllers),
 		cmocka_unit_test(amd_data_fabric_by_its_generation),
 		cmocka_unit_test(intel_home_agents_tell_what_comes_from_other_sockets),
+		cmocka_unit_test(what_serves_several_nodes_is_put_on_none),
+		cmocka_unit_test(sub_numa_clusters_and_dies),
 		cmocka_unit_test(counters_are_scaled_and_wrap_around),
 		cmocka_unit_test(known_numbers_of_page_faults_and_switches_are_counted),
 		cmocka_unit_test(what_the_machine_cannot_count_is_an_error_that_says_so),
