@@ -159,4 +159,4 @@ void finding_command(struct finding *fi, const char *text);
 
 /* The parts of the table, a file each; each ends with a row without id. */
 extern const struct rule rules_cpu[], rules_affinity[], rules_device[], rules_memory[],
-    rules_numa[], rules_network[], rules_rdma[], rules_storage[], rules_control[], rules_data[], rules_ranks[], rules_waits[];
+    rules_counters[], rules_numa[], rules_network[], rules_rdma[], rules_storage[], rules_control[], rules_data[], rules_ranks[], rules_waits[];

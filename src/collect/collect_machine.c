@@ -124,6 +124,7 @@ static void set_node_facts(const struct machine *m, struct graph *g, struct node
 {
 	const struct topo_node *t = topo_node(&m->topo, id);
 	struct strbuf b = {0};
+	uint64_t latency_ns = idle_latency_ns(&m->root, id);
 	struct peak peak;
 
 	if (!node_cpulist(&m->root, id, &b))
@@ -140,6 +141,8 @@ static void set_node_facts(const struct machine *m, struct graph *g, struct node
 		SET(numa, n, peak_bytes_s, peak.bytes_s);
 		SET(numa, n, peak_source, peak.source);
 	}
+	if (latency_ns)
+		SET(numa, n, read_latency_ns, latency_ns);
 	if (!t)
 		return;
 	SET(numa, n, memory_bytes, t->memory_bytes);

@@ -9,7 +9,7 @@
 
 struct tally {
 	uint32_t tid;
-	uint64_t samples, remote;
+	uint64_t samples, remote, timed, cycles; /* timed: those whose latency is known */
 };
 
 struct mem_samples {
@@ -19,6 +19,7 @@ struct mem_samples {
 	size_t without; /* CPUs that this way of sampling is not for */
 	struct idmap by_tid; /* of one interval */
 	VEC(struct tally) tallies;
+	uint64_t named, timed; /* accesses by threads, and those whose latency is known, of all intervals */
 	uint64_t unnamed;
 };
 
@@ -71,22 +72,41 @@ void mem_samples_free(struct mem_samples *s)
 	free(s);
 }
 
-static void on_sample(void *ctx, uint32_t tid, enum mem_answer a)
+static void on_sample(void *ctx, const struct mem_access *a)
 {
 	struct mem_samples *s = ctx;
+	struct tally *x;
 	uint32_t i;
 
 	/* What its own caches answer costs little wherever the memory is. Tid 0: nobody ran. */
-	if ((a != MEM_LOCAL && a != MEM_REMOTE) || !tid)
+	if ((a->answer != MEM_LOCAL && a->answer != MEM_REMOTE) || !a->tid)
 		return;
-	i = idmap_get(&s->by_tid, tid, 0);
+	i = idmap_get(&s->by_tid, a->tid, 0);
 	if (i == IDMAP_NONE) {
 		i = (uint32_t)s->tallies.n;
-		vec_push(&s->tallies, ((struct tally){.tid = tid}));
-		idmap_put(&s->by_tid, tid, 0, i);
+		vec_push(&s->tallies, ((struct tally){.tid = a->tid}));
+		idmap_put(&s->by_tid, a->tid, 0, i);
 	}
-	s->tallies.v[i].samples++;
-	s->tallies.v[i].remote += a == MEM_REMOTE;
+	x = &s->tallies.v[i];
+	s->named++;
+	s->timed += a->cycles != 0;
+	x->samples++;
+	x->remote += a->answer == MEM_REMOTE;
+	x->timed += a->cycles != 0;
+	x->cycles += a->cycles;
+}
+
+static void give_latency(const struct tally *x, struct node *t, struct node *p)
+{
+	if (!x->timed)
+		return;
+	SET(thread, t, timed_samples, x->timed);
+	SET(thread, t, latency_cycles, x->cycles);
+	if (!p)
+		return;
+	SET(process, p, timed_samples, x->timed + (HAS(process, p, timed_samples) ? GET(process, p, timed_samples) : 0));
+	SET(process, p, latency_cycles,
+	    x->cycles + (HAS(process, p, latency_cycles) ? GET(process, p, latency_cycles) : 0));
 }
 
 /* Threads of this interval; a tally is given once, to the thread that is there by that number. */
@@ -94,7 +114,7 @@ static void give(struct mem_samples *s, struct graph *g, struct node *t)
 {
 	uint32_t i = idmap_get(&s->by_tid, (uint32_t)GET(thread, t, tid), 0);
 	struct tally *x = i == IDMAP_NONE ? NULL : &s->tallies.v[i];
-	struct node *p;
+	struct node *p = NULL;
 
 	if (!x || !x->samples || HAS(thread, t, end_ns))
 		return;
@@ -107,6 +127,7 @@ static void give(struct mem_samples *s, struct graph *g, struct node *t)
 		SET(process, p, remote_samples,
 		    x->remote + (HAS(process, p, remote_samples) ? GET(process, p, remote_samples) : 0));
 	}
+	give_latency(x, t, p);
 	x->samples = 0;
 }
 
@@ -125,32 +146,20 @@ void collect_mem(struct mem_samples *s, struct graph *g, bool first)
 	idmap_clear(&s->by_tid);
 }
 
-/* What of it could not be told, or NULL. Valid until the next call. */
-static const char *reason_of(const struct mem_samples *s, struct strbuf *b)
-{
-	const struct spe_stats *x = &s->rings.spe;
-
-	if (s->without)
-		strbuf_addf(b, "%zu CPUs do not sample", s->without);
-	if (s->is_spe && x->no_context)
-		strbuf_addf(b, "%sthe kernel does not tell the CPU who runs (CONFIG_PID_IN_CONTEXTIDR)", b->n ? "; " : "");
-	if (s->is_spe && x->counts.records && !x->last_level && s->rings.v.v[0].codes == SPE_CODES_UNKNOWN)
-		strbuf_addf(b, "%sthe CPUs' events do not tell of the last level of cache, and their data sources are "
-			       "not known", b->n ? "; " : "");
-	return b->n ? b->s : NULL;
-}
-
 void collect_mem_describe(const struct mem_samples *s, struct graph *g)
 {
 	struct strbuf b = {0};
-	const char *reason;
+	const char *state;
 
 	if (!s) {
 		graph_add_status(g, "memory samples", "off", NULL, "not asked for: --sample-memory");
 		return;
 	}
-	reason = reason_of(s, &b);
-	graph_add_status(g, "memory samples", reason ? "reduced" : "ok", s->name, reason);
+	if (s->without)
+		strbuf_addf(&b, "%zu CPUs do not sample", s->without);
+	state = mem_rings_state(&s->rings, s->named, s->timed, &b);
+	graph_add_status(g, "memory samples", s->without && !strcmp(state, "ok") ? "reduced" : state, s->name,
+			 b.n ? b.s : NULL);
 	strbuf_done(&b);
 	graph_add_loss(g, "memory samples", "ring_full", s->rings.lost + s->rings.spe.lost);
 	graph_add_loss(g, "memory samples", "of_threads_not_recorded", s->unnamed);

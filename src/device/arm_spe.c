@@ -137,10 +137,10 @@ static unsigned take(struct spe_record *r, const struct packet *p)
 		part = take_op(r, p);
 		break;
 	case PACKET_COUNTER:
-		if (p->index)
+		if (p->index > 1)
 			break;
-		part = SPE_HAS_LATENCY;
-		r->latency = (uint16_t)p->payload;
+		part = p->index ? SPE_HAS_ISSUE : SPE_HAS_LATENCY;
+		*(p->index ? &r->issue : &r->latency) = (uint16_t)p->payload;
 		break;
 	case PACKET_CONTEXT: /* of EL1, or of EL2 where the kernel runs there; with both, the last
 			      */
@@ -328,4 +328,11 @@ enum mem_answer spe_answer_of(const struct spe_record *r, enum spe_codes codes, 
 		return of_events(r->events, last_level);
 	/* "DRAM" may be that of another socket. */
 	return a == MEM_LOCAL && r->events & SPE_REMOTE_ACCESS ? MEM_REMOTE : a;
+}
+
+uint32_t spe_cycles_of(const struct spe_record *r)
+{
+	const unsigned both = SPE_HAS_LATENCY | SPE_HAS_ISSUE;
+
+	return (r->has & both) == both && r->latency > r->issue ? (uint32_t)(r->latency - r->issue) : 0;
 }

@@ -31,7 +31,8 @@ enum spe_part {
 	SPE_HAS_SOURCE = 1 << 5,
 	SPE_HAS_CONTEXT = 1 << 6,
 	SPE_HAS_LATENCY = 1 << 7,
-	SPE_HAS_OTHER = 1 << 8, /**< packets that are not kept: branch targets, other counters */
+	SPE_HAS_ISSUE = 1 << 8,
+	SPE_HAS_OTHER = 1 << 9, /**< packets that are not kept: branch targets, other counters */
 };
 
 enum spe_op { SPE_OTHER, SPE_LOAD, SPE_STORE, SPE_BRANCH };
@@ -42,6 +43,7 @@ struct spe_record {
 	uint32_t context; /**< CONTEXTIDR: the tid, where the kernel has CONFIG_PID_IN_CONTEXTIDR */
 	uint16_t source;  /**< who answered, in codes of the implementation */
 	uint16_t latency; /**< cycles from dispatch to the end */
+	uint16_t issue;	  /**< part of them until it was issued: it waited for operands, not for memory */
 	uint64_t events;
 	uint64_t pc;
 	uint64_t data_virtual, data_physical; /**< without tags and states */
@@ -85,3 +87,6 @@ uint64_t spe_midr(const struct sysroot *r, uint32_t cpu);
  * can be made
  */
 enum mem_answer spe_answer_of(const struct spe_record *r, enum spe_codes codes, bool last_level);
+
+/** Cycles that memory took to answer; 0: not told. */
+uint32_t spe_cycles_of(const struct spe_record *r);

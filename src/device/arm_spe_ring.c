@@ -18,7 +18,7 @@ size_t ring_copy(uint8_t *out, const uint8_t *ring, size_t size, uint64_t from, 
 
 struct taker {
 	enum spe_codes codes;
-	void (*cb)(void *ctx, uint32_t tid, enum mem_answer a);
+	void (*cb)(void *ctx, const struct mem_access *a);
 	void *ctx;
 	struct spe_stats *stats;
 };
@@ -26,16 +26,16 @@ struct taker {
 static void on_record(void *ctx, const struct spe_record *r)
 {
 	struct taker *t = ctx;
-	enum mem_answer a;
+	struct mem_access a = {.tid = r->context, .cycles = spe_cycles_of(r)};
 
 	t->stats->last_level |= (r->events & (SPE_LLC_ACCESS | SPE_LLC_REFILL)) != 0;
 	if (r->op != SPE_LOAD && r->op != SPE_STORE)
 		return;
-	a = spe_answer_of(r, t->codes, t->stats->last_level);
+	a.answer = spe_answer_of(r, t->codes, t->stats->last_level);
 	if (r->has & SPE_HAS_CONTEXT)
-		t->cb(t->ctx, r->context, a);
+		t->cb(t->ctx, &a);
 	else
-		t->stats->no_context += a == MEM_LOCAL || a == MEM_REMOTE;
+		t->stats->no_context += a.answer == MEM_LOCAL || a.answer == MEM_REMOTE;
 }
 
 /* The kernel leaves alone what has not been given back, so that only what goes round the end is
@@ -89,7 +89,7 @@ static bool take_aux(struct spe_ring *r, const uint8_t *body, uint64_t head, uin
 }
 
 void spe_ring_read(struct spe_ring *r, uint8_t *copy,
-		   void (*cb)(void *ctx, uint32_t tid, enum mem_answer a), void *ctx,
+		   void (*cb)(void *ctx, const struct mem_access *a), void *ctx,
 		   struct spe_stats *stats)
 {
 	struct taker t = {.codes = r->codes, .cb = cb, .ctx = ctx, .stats = stats};

@@ -49,5 +49,5 @@ size_t ring_copy(uint8_t *out, const uint8_t *ring, size_t size, uint64_t from, 
  * @param stats are added to
  */
 void spe_ring_read(struct spe_ring *r, uint8_t *copy,
-		   void (*cb)(void *ctx, uint32_t tid, enum mem_answer a), void *ctx,
+		   void (*cb)(void *ctx, const struct mem_access *a), void *ctx,
 		   struct spe_stats *stats);

@@ -11,9 +11,8 @@
 #include <unistd.h>
 
 #include "mem.h"
-#include "strbuf.h"
 
-#define RING_PAGES  16 /* a power of two; a sample takes 24 bytes */
+#define RING_PAGES  16 /* a power of two; a sample takes 32 bytes */
 #define PERIOD_LOAD 10007 /* loads; a prime, so that loops are not hit at the same place */
 #define PERIOD_OP   262144
 #define PERIOD_SPE  (1U << 20)	/* operations; the CPU adds some at random. About 2000 accesses a second */
@@ -124,7 +123,7 @@ int mem_sampler_find(const struct pmus *p, struct mem_sampler *ret, struct err *
 		       "arm_spe_0 of Arm)");
 }
 
-size_t mem_records(const uint8_t *buf, size_t size, void (*cb)(void *ctx, uint32_t tid, enum mem_answer a), void *ctx,
+size_t mem_records(const uint8_t *buf, size_t size, void (*cb)(void *ctx, const struct mem_access *a), void *ctx,
 		   uint64_t *ret_lost)
 {
 	struct perf_event_header h;
@@ -133,15 +132,20 @@ size_t mem_records(const uint8_t *buf, size_t size, void (*cb)(void *ctx, uint32
 	while (size - at >= sizeof(h)) {
 		const uint8_t *body = buf + at + sizeof(h);
 		uint64_t v;
-		uint32_t tid;
 
 		memcpy(&h, buf + at, sizeof(h));
 		if (h.size < sizeof(h) || h.size > size - at)
 			break;
-		if (h.type == PERF_RECORD_SAMPLE && h.size >= sizeof(h) + 16) {
-			memcpy(&tid, body + 4, sizeof(tid));
-			memcpy(&v, body + 8, sizeof(v));
-			cb(ctx, tid, mem_answer_of(v));
+		if (h.type == PERF_RECORD_SAMPLE && h.size >= sizeof(h) + 24) {
+			struct mem_access a;
+			uint64_t weight;
+
+			memcpy(&a.tid, body + 4, sizeof(a.tid));
+			memcpy(&weight, body + 8, sizeof(weight));
+			memcpy(&v, body + 16, sizeof(v));
+			a.answer = mem_answer_of(v);
+			a.cycles = weight < UINT32_MAX ? (uint32_t)weight : 0;
+			cb(ctx, &a);
 		} else if (h.type == PERF_RECORD_LOST && h.size >= sizeof(h) + 16) {
 			memcpy(&v, body + 8, sizeof(v));
 			*ret_lost += v;
@@ -161,7 +165,7 @@ static int open_event(const struct mem_sampler *s, bool leader, int cpu, int gro
 		.config1 = config[1],
 		.config2 = config[2],
 		.sample_period = leader ? 0 : s->period,
-		.sample_type = leader ? 0 : PERF_SAMPLE_TID | PERF_SAMPLE_DATA_SRC,
+		.sample_type = leader ? 0 : PERF_SAMPLE_TID | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC,
 		.precise_ip = leader ? 0 : s->precise,
 		.disabled = s->is_spe, /* until it has a place to write to */
 	};
@@ -220,7 +224,7 @@ int mem_rings_add(struct mem_rings *r, const struct mem_sampler *s, uint32_t cpu
 }
 
 static void read_ring(struct mem_rings *r, struct mem_ring *x, uint8_t *copy,
-		      void (*cb)(void *ctx, uint32_t tid, enum mem_answer a), void *ctx)
+		      void (*cb)(void *ctx, const struct mem_access *a), void *ctx)
 {
 	struct perf_event_mmap_page *m = x->map;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = RING_PAGES * page, n;
@@ -233,7 +237,7 @@ static void read_ring(struct mem_rings *r, struct mem_ring *x, uint8_t *copy,
 
 /* What the CPU wrote is told when its buffer is half full, or when it is stopped. */
 static void read_spe(struct mem_rings *r, struct mem_ring *x, uint8_t *copy,
-		     void (*cb)(void *ctx, uint32_t tid, enum mem_answer a), void *ctx)
+		     void (*cb)(void *ctx, const struct mem_access *a), void *ctx)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct spe_ring ring = {.m = x->map, .data = (const uint8_t *)x->map + page, .data_size = RING_PAGES * page,
@@ -245,7 +249,7 @@ static void read_spe(struct mem_rings *r, struct mem_ring *x, uint8_t *copy,
 	ioctl(x->fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 
-void mem_rings_read(struct mem_rings *r, void (*cb)(void *ctx, uint32_t tid, enum mem_answer a), void *ctx)
+void mem_rings_read(struct mem_rings *r, void (*cb)(void *ctx, const struct mem_access *a), void *ctx)
 {
 	uint8_t *copy = mem_alloc(RING_PAGES * (size_t)sysconf(_SC_PAGESIZE));
 
@@ -263,4 +267,27 @@ void mem_rings_done(struct mem_rings *r)
 	vec_for(&r->v, x)
 		close_ring(x);
 	vec_done(&r->v);
+}
+
+static const char *add_reason(struct strbuf *b, const char *reason)
+{
+	strbuf_addf(b, "%s%s", b->n ? "; " : "", reason);
+	return "reduced";
+}
+
+const char *mem_rings_state(const struct mem_rings *r, uint64_t named, uint64_t timed, struct strbuf *b)
+{
+	const char *ret = "ok";
+
+	if (r->spe.no_context) {
+		ret = add_reason(b, "samples carry no pid: the kernel does not tell the CPU who runs, which needs "
+				    "CONFIG_PID_IN_CONTEXTIDR=y and CAP_PERFMON");
+		ret = named ? ret : "off";
+	}
+	if (r->spe.counts.records && !r->spe.last_level && r->v.n && r->v.v[0].codes == SPE_CODES_UNKNOWN)
+		ret = add_reason(b, "the CPUs' events do not tell of the last level of cache, and their data sources are "
+				    "not known");
+	if (named && !timed)
+		ret = add_reason(b, "samples carry no latency");
+	return ret;
 }

@@ -9,6 +9,7 @@
 #include "err.h"
 #include "mem_answer.h"
 #include "perf_pmu.h"
+#include "strbuf.h"
 #include "vec.h"
 
 /*
@@ -37,12 +38,13 @@ int mem_sampler_find(const struct pmus *p, struct mem_sampler *ret, struct err *
 
 /**
  * Go through records of a ring buffer, as perf_event_open(2) describes them, of events with sample_type
- * PERF_SAMPLE_TID | PERF_SAMPLE_DATA_SRC.
+ * PERF_SAMPLE_TID | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC. The weight is the latency
+ * in cycles: of PEBS from when the load was issued, of IBS from when the first cache missed (since kernel 6.1).
  *
  * @param ret_lost samples that the kernel had no room for are added
  * @return bytes that made whole records
  */
-size_t mem_records(const uint8_t *buf, size_t size, void (*cb)(void *ctx, uint32_t tid, enum mem_answer a), void *ctx,
+size_t mem_records(const uint8_t *buf, size_t size, void (*cb)(void *ctx, const struct mem_access *a), void *ctx,
 		   uint64_t *ret_lost);
 
 /** Ring buffers of all CPUs. */
@@ -61,5 +63,14 @@ struct mem_rings {
 /** Open on a CPU. @param codes of its data sources, for SPE. @return 0, or -errno */
 int mem_rings_add(struct mem_rings *r, const struct mem_sampler *s, uint32_t cpu, enum spe_codes codes, struct err *e);
 /** What came since the last call. */
-void mem_rings_read(struct mem_rings *r, void (*cb)(void *ctx, uint32_t tid, enum mem_answer a), void *ctx);
+void mem_rings_read(struct mem_rings *r, void (*cb)(void *ctx, const struct mem_access *a), void *ctx);
 void mem_rings_done(struct mem_rings *r);
+
+/**
+ * Whether what came can be used. What cannot, and why, is added to @p b, after "; " when there is something.
+ *
+ * @param named accesses to memory of which the thread is known
+ * @param timed those of them whose latency is
+ * @return "ok", "reduced", or "off": none can be; static
+ */
+const char *mem_rings_state(const struct mem_rings *r, uint64_t named, uint64_t timed, struct strbuf *b);

@@ -11,15 +11,22 @@
 
 #define MIB (1ull << 20)
 
-/* The unit is MiB/s (Documentation/admin-guide/mm/numaperf.rst). access0: from the initiators next to it. */
+/* Documentation/admin-guide/mm/numaperf.rst. access0: from the initiators next to it. */
 static uint64_t hmat_of(const struct sysroot *r, uint32_t node, const char *what)
 {
 	struct strbuf b = {0};
 	uint64_t v = 0;
 
-	if (sysroot_read(r, &b, "/sys/devices/system/node/node%u/access0/initiators/%s_bandwidth", node, what) > 0)
+	if (sysroot_read(r, &b, "/sys/devices/system/node/node%u/access0/initiators/%s", node, what) > 0)
 		v = strtoull(b.s, NULL, 10);
 	strbuf_done(&b);
+	return v;
+}
+
+static uint64_t hmat_bytes_s(const struct sysroot *r, uint32_t node, const char *what)
+{
+	uint64_t v = hmat_of(r, node, what); /* MiB/s */
+
 	return v < UINT64_MAX / MIB / 2 ? v * MIB : 0;
 }
 
@@ -194,9 +201,17 @@ static uint64_t dmi_of(const struct sysroot *r, const struct topo *t, uint32_t n
 
 void peak_bandwidth(const struct sysroot *r, const struct topo *t, uint32_t node, struct peak *ret)
 {
-	uint64_t in = hmat_of(r, node, "write"), out = hmat_of(r, node, "read");
+	uint64_t in = hmat_bytes_s(r, node, "write_bandwidth"), out = hmat_bytes_s(r, node, "read_bandwidth");
 
 	*ret = (struct peak){in > out ? in : out, "hmat"};
 	if (!ret->bytes_s)
 		*ret = (struct peak){dmi_of(r, t, node), "dmi"};
+}
+
+uint64_t idle_latency_ns(const struct sysroot *r, uint32_t node)
+{
+	uint64_t v = hmat_of(r, node, "read_latency");
+
+	/* What is no latency of memory is a firmware's way to say that it does not know. */
+	return v < 100000 ? v : 0;
 }

@@ -20,6 +20,9 @@ struct peak {
 /** @param ret 0 bytes a second when neither tells, or not clearly */
 void peak_bandwidth(const struct sysroot *r, const struct topo *t, uint32_t node, struct peak *ret);
 
+/** Time that the node's memory takes to answer a read of the CPUs next to it when idle, by HMAT; 0: not told. */
+uint64_t idle_latency_ns(const struct sysroot *r, uint32_t node);
+
 #define PEAK_SOCKETS 64
 
 /** Bytes a second that the modules of each socket can move together, by the socket's number. */

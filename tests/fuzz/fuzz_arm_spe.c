@@ -12,9 +12,9 @@ static void on_record(void *ctx, const struct spe_record *r)
 	*(uint64_t *)ctx += r->has != 0;
 }
 
-static void on_access(void *ctx, uint32_t tid, enum mem_answer a)
+static void on_access(void *ctx, const struct mem_access *a)
 {
-	if (a > MEM_REMOTE)
+	if (a->answer > MEM_REMOTE)
 		abort();
 }
 

@@ -98,6 +98,8 @@ void place(struct world *w, uint32_t process, unsigned cpu_node, unsigned memory
 	SET(numa_access, d, numa_index_to_cpu_runtime, str(w, text));
 	snprintf(text, sizeof(text), "{\"%u\":100000}", memory_node);
 	SET(numa_access, d, dirty_anon_pages, str(w, text));
+	snprintf(text, sizeof(text), "{\"%u\":{\"anon\":409600000}}", memory_node);
+	SET(numa_access, d, memory_bytes, str(w, text));
 	SET(numa_access, d, cpus_allowed_list, str(w, "0-3"));
 	graph_add_edge(&w->g, d);
 }
@@ -168,6 +170,7 @@ static void add_machine(struct world *w)
 		SET(numa, n, llc_misses, 1000);
 		SET(numa, n, peak_bytes_s, 200ull << 30);
 		SET(numa, n, peak_source, "hmat");
+		SET(numa, n, read_latency_ns, 90);
 		w->numa[i] = add(w, n);
 		w->traffic[i] = graph_new_edge(&w->g, &ddr_bandwidth_type, w->numa[i], w->numa[i]);
 		SET(ddr_bandwidth, w->traffic[i], total_bytes, 20ull << 30);

@@ -53,6 +53,7 @@ static void load(struct stream *s, uint32_t tid, uint64_t events)
 	packet(s, H_EVENTS, events);
 	packet(s, H_OP, 0);
 	packet(s, H_TOTAL, 310);
+	packet(s, H_ISSUE, 9);
 	packet(s, H_VIRTUAL, 0x7f0011223344);
 	put(s, H_END, 1);
 }
@@ -120,12 +121,14 @@ TEST(a_record_is_made_of_its_packets)
 	assert_int_equal(x.r[0].op, SPE_STORE);
 	assert_int_equal(x.r[0].events, FAR_MISS);
 	assert_int_equal(x.r[0].latency, 812);
+	assert_int_equal(spe_cycles_of(&x.r[0]), 805);
 	assert_int_equal(x.r[0].source, 0x109);
 	assert_true(x.r[0].pc == 0xffffffff80001234ULL);
 	assert_true(x.r[0].data_virtual == 0xffffff0011223344ULL);
 	assert_true(x.r[0].data_physical == 0x202011223344ULL);
 	assert_true(x.r[1].data_virtual == 0x1000);
 	assert_int_equal(x.r[1].op, SPE_BRANCH);
+	assert_int_equal(spe_cycles_of(&x.r[1]), 0);
 	assert_int_equal(x.r[1].has & (SPE_HAS_EVENTS | SPE_HAS_CONTEXT | SPE_HAS_SOURCE), 0);
 }
 
@@ -362,17 +365,18 @@ static void part(struct machine *m, const struct stream *s, uint64_t flags)
 
 struct tally {
 	unsigned local, remote, own;
-	uint64_t tids;
+	uint64_t tids, cycles;
 };
 
-static void on_access(void *ctx, uint32_t tid, enum mem_answer a)
+static void on_access(void *ctx, const struct mem_access *a)
 {
 	struct tally *t = ctx;
 
-	t->local += a == MEM_LOCAL;
-	t->remote += a == MEM_REMOTE;
-	t->own += a == MEM_OWN;
-	t->tids += tid;
+	t->local += a->answer == MEM_LOCAL;
+	t->remote += a->answer == MEM_REMOTE;
+	t->own += a->answer == MEM_OWN;
+	t->tids += a->tid;
+	t->cycles += a->cycles;
 }
 
 static struct tally read_all(struct machine *m)
@@ -403,6 +407,7 @@ TEST(the_buffer_goes_round)
 		assert_int_equal(t.local, 2);
 		assert_int_equal(t.remote, 2);
 		assert_int_equal(t.tids, 22);
+		assert_int_equal(t.cycles, 4 * 301);
 		assert_true(m.page.data_tail == m.page.data_head);
 		assert_true(m.page.aux_tail == m.page.aux_head);
 	}

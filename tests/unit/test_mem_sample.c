@@ -46,13 +46,15 @@ TEST(a_sample_says_who_answered)
 struct seen {
 	uint32_t tid;
 	unsigned n[MEM_REMOTE + 1];
+	uint64_t cycles;
 };
 
-static void on_sample(void *ctx, uint32_t tid, enum mem_answer a)
+static void on_sample(void *ctx, const struct mem_access *a)
 {
 	struct seen *s = ctx;
 
-	s->n[a] += tid == s->tid;
+	s->n[a->answer] += a->tid == s->tid;
+	s->cycles += a->tid == s->tid ? a->cycles : 0;
 }
 
 static size_t put_record(uint8_t *buf, size_t at, uint32_t type, uint64_t first, uint64_t second, uint16_t extra)
@@ -66,6 +68,15 @@ static size_t put_record(uint8_t *buf, size_t at, uint32_t type, uint64_t first,
 	return at + h.size;
 }
 
+/* Who, latency, who answered. */
+static size_t put_sample(uint8_t *buf, size_t at, uint64_t who, uint64_t cycles, uint64_t data_src)
+{
+	size_t end = put_record(buf, at, PERF_RECORD_SAMPLE, who, cycles, 8);
+
+	memcpy(buf + end - 8, &data_src, 8);
+	return end;
+}
+
 TEST(records_are_read_to_the_last_whole_one)
 {
 	uint64_t who = (uint64_t)4711 << 32 | 4700, lost = 1;
@@ -73,16 +84,19 @@ TEST(records_are_read_to_the_last_whole_one)
 	uint8_t buf[512];
 	size_t n = 0, whole;
 
-	n = put_record(buf, n, PERF_RECORD_SAMPLE, who, by_number(PERF_MEM_LVLNUM_RAM, 1, 1), 0);
+	n = put_sample(buf, n, who, 500, by_number(PERF_MEM_LVLNUM_RAM, 1, 1));
 	n = put_record(buf, n, PERF_RECORD_LOST, 9, 12, 0);
 	n = put_record(buf, n, PERF_RECORD_THROTTLE, 0, 0, 8);
-	n = put_record(buf, n, PERF_RECORD_SAMPLE, who, by_number(PERF_MEM_LVLNUM_RAM, 0, 0), 16);
-	n = put_record(buf, n, PERF_RECORD_SAMPLE, (uint64_t)1 << 32, by_number(PERF_MEM_LVLNUM_RAM, 0, 0), 0);
+	n = put_sample(buf, n, who, 200, by_number(PERF_MEM_LVLNUM_RAM, 0, 0));
+	n = put_sample(buf, n, (uint64_t)1 << 32, 900, by_number(PERF_MEM_LVLNUM_RAM, 0, 0));
+	/* Too short for what was asked for. */
+	n = put_record(buf, n, PERF_RECORD_SAMPLE, who, 300, 0);
 	whole = n;
-	n = put_record(buf, n, PERF_RECORD_SAMPLE, who, by_number(PERF_MEM_LVLNUM_RAM, 0, 0), 0);
+	n = put_sample(buf, n, who, 400, by_number(PERF_MEM_LVLNUM_RAM, 0, 0));
 	assert_int_equal(mem_records(buf, n - 1, on_sample, &s, &lost), whole);
 	assert_int_equal(s.n[MEM_REMOTE], 1);
 	assert_int_equal(s.n[MEM_LOCAL], 1);
+	assert_int_equal(s.cycles, 700);
 	assert_int_equal(lost, 13);
 	/* A size that leads nowhere ends it. */
 	memset(buf, 0, sizeof(buf));
@@ -238,6 +252,26 @@ TEST(a_pmu_without_a_buffer_of_its_own_is_refused)
 	mem_rings_done(&r);
 }
 
+TEST(samples_without_a_pid_are_told)
+{
+	struct mem_rings r = {0};
+	struct strbuf b = {0};
+
+	assert_string_equal(mem_rings_state(&r, 10, 10, &b), "ok");
+	assert_int_equal(b.n, 0);
+	r.spe.no_context = 500;
+	assert_string_equal(mem_rings_state(&r, 0, 0, &b), "off");
+	assert_non_null(strstr(b.s, "samples carry no pid"));
+	assert_non_null(strstr(b.s, "CONFIG_PID_IN_CONTEXTIDR=y"));
+	strbuf_clear(&b);
+	assert_string_equal(mem_rings_state(&r, 10, 10, &b), "reduced");
+	r.spe.no_context = 0;
+	strbuf_clear(&b);
+	assert_string_equal(mem_rings_state(&r, 10, 0, &b), "reduced");
+	assert_string_equal(b.s, "samples carry no latency");
+	strbuf_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +279,7 @@ int main(void)
 		cmocka_unit_test(records_are_read_to_the_last_whole_one),
 		cmocka_unit_test(machines_sample_in_their_own_ways),
 		cmocka_unit_test(spe_is_asked_by_the_formats_of_its_driver),
+		cmocka_unit_test(samples_without_a_pid_are_told),
 		cmocka_unit_test(a_ring_hands_over_what_came),
 		cmocka_unit_test(a_pmu_without_a_buffer_of_its_own_is_refused),
 	};

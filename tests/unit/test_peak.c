@@ -138,12 +138,17 @@ TEST(firmware_tells_the_peak_of_each_node)
 	assert_non_null(mkdtemp(root));
 	put_file(root, "sys/devices/system/node/node2/access0/initiators/read_bandwidth", "204800");
 	put_file(root, "sys/devices/system/node/node2/access0/initiators/write_bandwidth", "102400");
+	put_file(root, "sys/devices/system/node/node2/access0/initiators/read_latency", "113");
+	put_file(root, "sys/devices/system/node/node3/access0/initiators/read_latency", "4294967295");
 	assert_int_equal(sysroot_open(root, &r, &e), 0);
 	peak_bandwidth(&r, &t, 2, &peak);
 	assert_int_equal(peak.bytes_s, 200ull << 30);
 	assert_string_equal(peak.source, "hmat");
 	peak_bandwidth(&r, &t, 1, &peak);
 	assert_int_equal(peak.bytes_s, 0);
+	assert_int_equal(idle_latency_ns(&r, 2), 113);
+	assert_int_equal(idle_latency_ns(&r, 3), 0);
+	assert_int_equal(idle_latency_ns(&r, 1), 0);
 	sysroot_close(&r);
 	snprintf(command, sizeof(command), "rm -rf '%s'", root);
 	assert_int_equal(system(command), 0);

@@ -5,7 +5,7 @@
 
 /* The more specific ones first: of findings with one root, the first gives the name. */
 static const struct rule *const parts[] = {
-    rules_affinity, rules_cpu,     rules_device, rules_memory, rules_numa,
+    rules_affinity, rules_cpu,     rules_device, rules_memory, rules_counters, rules_numa,
     rules_network,  rules_rdma,    rules_storage, rules_waits,  rules_data, rules_ranks, rules_control};
 
 const struct rule *rule_at(size_t i)

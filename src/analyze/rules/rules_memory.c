@@ -1,11 +1,10 @@
-/* Memory: capacity, reclaim, page faults, /dev/shm, caches and bandwidth. */
+/* Memory: capacity, reclaim, page faults, /dev/shm. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "json.h"
-#include "numa_rows.h"
 #include "rule_parts.h"
 
 #define HOW_LIVE "record with this program on a live host: witty-profiler record"
@@ -406,107 +405,6 @@ static void check_shm(struct rule_run *r)
 		rule_unknown(r, "sizes of memory file systems (/dev/shm)", HOW_LIVE);
 }
 
-/* --- counters --- */
-
-#define HOW_PMU                                                                                    \
-	"a machine whose CPUs let their counters be read: many virtual machines have none; "       \
-	"perf_event_paranoid <= 0 or root"
-
-static void check_cache(struct rule_run *r)
-{
-	size_t known = 0;
-
-	vec_for(&r->x->g->nodes, np) {
-		struct numa_counters c;
-		struct finding *fi;
-		enum severity s;
-
-		if ((*np)->type != &numa_type)
-			continue;
-		numa_counters_of(r->x->g, *np, &c);
-		if (c.llc_miss_pct < 0)
-			continue;
-		known++;
-		s = rule_grade_value(r, c.llc_miss_pct, LIMIT_cache_notice, LIMIT_cache_warning,
-				     LIMIT_cache_critical);
-		/* A high share of few references costs nothing: slow cycles are what it would show
-		 * in. */
-		if (s > SEVERITY_NOTICE && !(c.ipc >= 0 && c.ipc < 1))
-			s = SEVERITY_NOTICE;
-		if (s == SEVERITY_INFO)
-			continue;
-		fi = rule_fire(r, s, 70, (*np)->index);
-		finding_subject(fi, (*np)->index);
-		finding_value(r, fi, (*np)->index, "misses of the last-level cache", c.llc_miss_pct,
-			      PERCENT, LIMIT_cache_notice);
-		if (c.ipc >= 0)
-			finding_value(r, fi, (*np)->index, "instructions for each cycle", c.ipc,
-				      RATIO, LIMIT_COUNT);
-		fi->title = rule_text(
-		    r, "%.0f %% of the references to the last-level cache of node %" PRIu64 " miss",
-		    c.llc_miss_pct, GET(numa, *np, numa_id));
-		fi->why =
-		    c.ipc >= 0 ? rule_text(r, "Its CPUs do %.2f instructions a cycle.", c.ipc) : "";
-		finding_advice(fi, "Smaller working sets (blocking), better order of access, huge "
-				   "pages; keep noisy neighbours on "
-				   "another node.");
-	}
-	if (known)
-		rule_clear(r, "cache counters of %zu nodes", known);
-	else
-		rule_unknown(r, "references and misses of the last-level cache", HOW_PMU);
-}
-
-static void check_bandwidth(struct rule_run *r)
-{
-	size_t known = 0, traffic = 0;
-
-	vec_for(&r->x->g->nodes, np) {
-		struct numa_counters c;
-		struct finding *fi;
-		enum severity s;
-
-		if ((*np)->type != &numa_type)
-			continue;
-		numa_counters_of(r->x->g, *np, &c);
-		traffic += c.memory_bytes_s >= 0;
-		if (c.peak_pct < 0)
-			continue;
-		known++;
-		s = rule_grade_value(r, c.peak_pct, LIMIT_bandwidth_notice, LIMIT_bandwidth_warning,
-				     LIMIT_bandwidth_critical);
-		if (s == SEVERITY_INFO)
-			continue;
-		fi = rule_fire(r, s, 80, (*np)->index);
-		finding_subject(fi, (*np)->index);
-		finding_value(r, fi, (*np)->index, "memory traffic, of the node's peak", c.peak_pct,
-			      PERCENT, LIMIT_bandwidth_notice);
-		fi->title = rule_text(r, "memory of node %" PRIu64 " moves %.0f %% of what it can",
-				      GET(numa, *np, numa_id), c.peak_pct);
-		fi->why = rule_text(r, "%s/s of at most %s/s, by the machine's own tables (%s).",
-				    rule_bytes(r, c.memory_bytes_s), rule_bytes(r, c.peak_bytes_s),
-				    HAS(numa, *np, peak_source) ? GET(numa, *np, peak_source) : "?");
-		finding_advice(fi, "Spread memory over nodes (numactl --interleave), touch less of it "
-				   "(blocking, smaller types), or move neighbours to another node.");
-	}
-	if (known)
-		rule_clear(r, "memory traffic of %zu nodes with a known peak", known);
-	else
-		rule_unknown(r,
-			     traffic ? "the most that the machine's memory can move"
-				     : "traffic of the memory controllers",
-			     traffic ? "a firmware with HMAT, or memory modules whose places in the DMI "
-				       "tables say socket and channel"
-				     : "counters of memory controllers (uncore), which virtual machines "
-				       "lack");
-}
-
-static void check_latency(struct rule_run *r)
-{
-	rule_unknown(r, "latency of memory under load",
-		     "measure it: Intel MLC, or perf mem on a CPU with PEBS, IBS or SPE");
-}
-
 const struct rule rules_memory[] = {
     {.id = "memory-pressure",
      .layer = LAYER_MEMORY,
@@ -554,32 +452,4 @@ const struct rule rules_memory[] = {
      .advice = "--shm-size or --ipc=host.",
      RULE_LIMITS(LIMIT_shm_used, LIMIT_shm_full, LIMIT_shm_small),
      .check = check_shm},
-    {.id = "cache-misses",
-     .layer = LAYER_MEMORY,
-     .title = "The last-level cache misses much",
-     .fires = "misses of references of a node's CPUs are more than `cache.notice`.",
-     .graded = "`cache.notice`, `cache.warning`, `cache.critical`; at most a notice unless there "
-	       "is less than one instruction a "
-	       "cycle.",
-     .needs = "counters of the CPUs (numa.llc_references, llc_misses).",
-     .advice = "smaller working sets, better order of access.",
-     RULE_LIMITS(LIMIT_cache_notice, LIMIT_cache_warning, LIMIT_cache_critical),
-     .check = check_cache},
-    {.id = "memory-bandwidth",
-     .layer = LAYER_MEMORY,
-     .title = "Memory bandwidth is used up",
-     .fires = "memory controllers of a node move more than `bandwidth.notice` of the most that they can.",
-     .graded = "`bandwidth.notice`, `bandwidth.warning`, `bandwidth.critical`.",
-     .needs = "traffic of memory controllers (uncore counters), and the machine's peak (HMAT, or DMI).",
-     .advice = "spread memory over nodes, touch less of it.",
-     RULE_LIMITS(LIMIT_bandwidth_notice, LIMIT_bandwidth_warning, LIMIT_bandwidth_critical),
-     .check = check_bandwidth},
-    {.id = "memory-latency",
-     .layer = LAYER_MEMORY,
-     .title = "Memory is slow to answer",
-     .fires = "never so far: no counter that is read tells it.",
-     .graded = "not evaluated.",
-     .needs = "sampled load latencies (PEBS, IBS, SPE).",
-     .advice = "local memory first.",
-     .check = check_latency},
     {0}};
