@@ -217,7 +217,8 @@ static int sample_threads(struct collect *c, struct graph *g, bool last, struct 
 		rc = collect_threads(c, g, last, e);
 	else
 		collect_threads_proc(c, g);
-	c->read_ns = clock_mono_ns();
+	/* Not when all of them have been told of, which takes time on a busy host. */
+	c->read_ns = c->sched_probe && !rc ? sched_probe_read_ns(c->sched_probe) : clock_mono_ns();
 	return rc;
 }
 
@@ -428,6 +429,9 @@ void collect_describe(struct collect *c, struct graph *g)
 
 void collect_begin(struct collect *c)
 {
+	/* First, as it sets the time that intervals are measured from. */
+	if (c->sched_probe)
+		sched_probe_start(c->sched_probe);
 	collect_sockets_begin(c);
 }
 

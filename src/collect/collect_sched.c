@@ -178,8 +178,6 @@ int collect_threads(struct collect *c, struct graph *g, bool last, struct err *e
 	struct sampling x = {.c = c, .g = g};
 	int rc;
 
-	if (!c->ticks)
-		sched_probe_start(c->sched_probe);
 	rc = sched_probe_read(c->sched_probe, last, on_thread, &x, NULL, e);
 	if (!rc)
 		emit_busy(&x);

@@ -831,6 +831,11 @@ void sched_probe_start(struct sched_probe *p)
 	__atomic_store_n(&p->bss->started_ns, p->read_ns, __ATOMIC_RELEASE);
 }
 
+uint64_t sched_probe_read_ns(const struct sched_probe *p)
+{
+	return p->read_ns;
+}
+
 void sched_probe_close(struct sched_probe *p)
 {
 	if (!p)

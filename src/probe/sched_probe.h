@@ -115,6 +115,9 @@ int sched_probe_read(struct sched_probe *p, bool last,
 		     int (*cb)(void *ctx, const struct sched_sample *s), void *ctx,
 		     uint64_t *ret_window_ns, struct err *e);
 
+/** @return when it was last read, until then when it was started: CLOCK_MONOTONIC */
+uint64_t sched_probe_read_ns(const struct sched_probe *p);
+
 /**
  * Report the waits that the last sched_probe_read() found. Kernel threads have none.
  *
