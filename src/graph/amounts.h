@@ -1,6 +1,7 @@
 #pragma once
 
 #include "graph.h"
+#include "timeline.h"
 
 /* How much of what each interval added, summed up so far that a picture over time can be drawn. */
 
@@ -24,8 +25,32 @@ struct interval_amount {
 	uint64_t n;
 };
 
-/** Of a recording; empty for graphs that were imported. */
+/** Of a recording, or of a window of a running observation; empty for graphs that were imported. */
 struct interval_amounts {
 	VEC(struct interval_amount)
 	v; /**< by what, then interval; of one node, kind and interval at most one */
 };
+
+/**
+ * Waits are told of when they end, with all their length: what is longer than the interval in which that was is
+ * time of those before it. Given what one thread waited by one cause, this takes it apart.
+ */
+struct wait_spread {
+	VEC(uint64_t) length_ns; /**< of each interval */
+	uint64_t *ns;		 /**< [CAUSE_COUNT * length_ns.n] what belongs to each, by cause */
+	enum wait_cause cause;	 /**< of the thread that is added now */
+	uint32_t told, at;	 /**< the interval that told, and the one that the rest goes to */
+	uint64_t rest_ns;
+};
+
+/** Lengths are there, and stay. wait_spread_end() frees both. */
+void wait_spread_begin(struct wait_spread *w);
+
+/** Another thread, or another cause, follows. */
+void wait_spread_next(struct wait_spread *w, enum wait_cause cause);
+
+/** Of one thread and cause, the newest interval first; one that there is not is passed over. */
+void wait_spread_add(struct wait_spread *w, uint32_t interval, uint64_t ns);
+
+/** Append amounts by interval and cause to @p ret; kinds are in @p g. */
+void wait_spread_end(struct wait_spread *w, struct graph *g, struct interval_amounts *ret);

@@ -44,21 +44,21 @@ static void insert_live(struct strbuf *b)
 }
 
 /* People ask for it seldom, so that the analysis is made again rather than kept. */
-static void with_analysis(const struct limits *l, struct snapshot *snap, void (*write)(struct analysis *k, struct strbuf *b), struct strbuf *b)
+static void with_analysis(const struct limits *l, struct snapshot *snap, void (*write)(struct studied *k, struct strbuf *b), struct strbuf *b)
 {
 	struct studied *k = mem_alloc(sizeof(*k));
 
 	studied_init(k, snap, l);
-	write(&k->all, b);
+	write(k, b);
 	studied_done(k);
 	free(k);
 }
 
-static void write_page(struct analysis *k, struct strbuf *b)
+static void write_page(struct studied *k, struct strbuf *b)
 {
 	struct err e;
 
-	if (render_html(&k->study, &k->findings, NULL, b, &e) < 0) {
+	if (render_html(&k->all.study, &k->all.findings, &k->amounts, b, &e) < 0) {
 		strbuf_add(b, "<!DOCTYPE html><html lang=\"en\"><title>witty-profiler</title><body><p>"
 			      "This program was built without its page. <a href=\"/help\">What can be asked</a>"
 			      "</body></html>");
@@ -87,13 +87,13 @@ void answer_page(struct server *s, const struct request *r, struct reply *a)
 	reply_text(a, r, snap, RENDER_PAGE, make_page, (void *)(uintptr_t)s->o->limits);
 }
 
-static void write_data(struct analysis *k, struct strbuf *b)
+static void write_data(struct studied *k, struct strbuf *b)
 {
 	struct json_writer w;
 	struct err e;
 
 	json_writer_init_strbuf(&w, b, 0);
-	render_page_json(&k->study, &k->findings, NULL, &w);
+	render_page_json(&k->all.study, &k->all.findings, &k->amounts, &w);
 	json_writer_finish(&w, &e);
 }
 

@@ -122,7 +122,7 @@ static void publish(struct collector *c, uint64_t floor_ns)
 		return;
 	since = newest->end_ns > c->o.window_ns ? newest->end_ns - c->o.window_ns : 0;
 	s = snapshot_new();
-	history_window(h, since > floor_ns ? since : floor_ns, &s->g, &s->time);
+	history_window_amounts(h, since > floor_ns ? since : floor_ns, &s->g, &s->time, &s->amounts);
 	live_describe(c->live, &s->g);
 	s->end_ns = newest->end_ns;
 	s->start_ns = s->g.meta.start_ns ?: newest->start_ns;

@@ -42,7 +42,7 @@ void snapshot_seal(struct snapshot *s)
 	s->edges = s->g.edges.n;
 	/* The arena, and what the indexes have for each item. */
 	atomic_store(&s->bytes, s->g.arena.used_bytes + s->g.nodes.n * 48 + s->g.edges.n * 32 +
-				    timeline_bytes(&s->time));
+				    timeline_bytes(&s->time) + s->amounts.v.cap * sizeof(struct interval_amount));
 }
 
 struct snapshot *snapshot_ref(struct snapshot *s)
@@ -62,6 +62,7 @@ void snapshot_unref(struct snapshot *s)
 		pthread_mutex_destroy(&s->texts[i].lock);
 	}
 	timeline_done(&s->time);
+	vec_done(&s->amounts.v);
 	graph_done(&s->g);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

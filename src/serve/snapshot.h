@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "amounts.h"
 #include "encoding.h"
 #include "graph.h"
 #include "strbuf.h"
@@ -51,6 +52,7 @@ struct snapshot {
 	size_t entities, edges;	   /**< in the graph when it was sealed; analyses may add to it */
 	struct graph g;		   /**< whoever calls what takes a `struct graph *` holds @p lock */
 	struct timeline time;      /**< of g: what happened when */
+	struct interval_amounts amounts; /**< likewise: what was sent, waited and moved when; kinds are in g */
 	pthread_mutex_t lock;
 	atomic_bool analysed; /**< the texts of the analysis are there */
 	struct rendered texts[RENDER_COUNT];

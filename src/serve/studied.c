@@ -46,6 +46,18 @@ static void copy_timeline(struct timeline *to, const struct timeline *from, cons
 	timeline_sort(to);
 }
 
+static void copy_amounts(struct studied *k, const struct interval_amounts *from, const uint32_t *nodes)
+{
+	vec_reserve(&k->amounts.v, from->v.n);
+	vec_for(&from->v, a) {
+		struct interval_amount *c = vec_add(&k->amounts.v);
+
+		*c = *a;
+		c->node = renumber(nodes, a->node);
+		c->kind = a->kind ? graph_str(&k->g, a->kind) : NULL;
+	}
+}
+
 void studied_init(struct studied *k, struct snapshot *s, const struct limits *l)
 {
 	uint32_t *nodes;
@@ -59,6 +71,7 @@ void studied_init(struct studied *k, struct snapshot *s, const struct limits *l)
 	pthread_mutex_unlock(&s->lock);
 	/* Of a sealed snapshot it does not change. */
 	copy_timeline(&k->time, &s->time, nodes);
+	copy_amounts(k, &s->amounts, nodes);
 	free(nodes);
 	analysis_init(&k->all, &k->g, &k->time, l);
 }
@@ -67,5 +80,6 @@ void studied_done(struct studied *k)
 {
 	analysis_done(&k->all);
 	timeline_done(&k->time);
+	vec_done(&k->amounts.v);
 	graph_done(&k->g);
 }

@@ -10,6 +10,7 @@
 struct studied {
 	struct graph g;
 	struct timeline time;
+	struct interval_amounts amounts; /**< kinds are in g */
 	struct analysis all;
 };
 

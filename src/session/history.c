@@ -1,5 +1,5 @@
 /* Intervals in memory: the newest ones one by one, and totals of all. Knows nothing of where they come from. */
-#include "history.h"
+#include "history_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -425,6 +425,13 @@ static void add_slices(struct timeline *t, const struct history_interval *from, 
 
 void history_window(struct history *h, uint64_t since_ns, struct graph *ret, struct timeline *time)
 {
+	history_window_amounts(h, since_ns, ret, time, NULL);
+}
+
+void history_window_amounts(struct history *h, uint64_t since_ns, struct graph *ret, struct timeline *time,
+			    struct interval_amounts *amounts)
+{
+	struct window_amounts sum = {.window = ret, .ret = amounts};
 	size_t first = first_since(h, since_ns);
 	struct timeline own = {0}, *t = time ?: &own;
 	struct sums sums = {0};
@@ -440,12 +447,16 @@ void history_window(struct history *h, uint64_t since_ns, struct graph *ret, str
 
 		add_part(ret, &from->part, &sums, NULL, nodes);
 		add_slices(t, from, from->end_ns - since_ns, nodes, &cuts);
+		if (amounts)
+			window_amounts_add(&sum, from, nodes);
 		free(nodes);
 	}
 	for (size_t i = 0; i < cuts.left_out.n; i++)
 		leave_out(ret->nodes.v[i], &cuts.left_out.v[i]);
 	timeline_sort(t);
 	timeline_done(&own);
+	if (amounts)
+		window_amounts_end(&sum);
 	ret->meta.start_ns = since_ns;
 	ret->meta.window_ns = h->last_ns - since_ns;
 	ret->meta.intervals = h->kept.n - first;

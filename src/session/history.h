@@ -1,5 +1,6 @@
 #pragma once
 
+#include "amounts.h"
 #include "err.h"
 #include "graph.h"
 #include "timeline.h"
@@ -56,6 +57,15 @@ struct graph *history_totals(struct history *h);
  * order, as graph_load_timed() reads them of such a recording; NULL: not wanted. timeline_done()
  */
 void history_window(struct history *h, uint64_t since_ns, struct graph *ret, struct timeline *time);
+
+/**
+ * Likewise, with what each interval added, as graph_load_amounts() reads it of a recording of them; what threads gave
+ * and took is said of their processes.
+ *
+ * @param amounts zeroed; the caller frees it with vec_done(&amounts->v). Its kinds are in @p ret
+ */
+void history_window_amounts(struct history *h, uint64_t since_ns, struct graph *ret, struct timeline *time,
+			    struct interval_amounts *amounts);
 
 /**
  * Write a recording of the intervals that history_window() would take, as if they had been recorded.

@@ -4,7 +4,8 @@
 #include "db.h"
 #include "stored_parts.h"
 
-#define AMOUNTS_MAX (1u << 20) /* a bound for hostile files: 32 MiB */
+#define AMOUNTS_MAX   (1u << 20) /* a bound for hostile files: 32 MiB */
+#define INTERVALS_MAX (1u << 18) /* likewise: of a second, three days */
 
 struct query {
 	enum amount_what what;
@@ -42,10 +43,6 @@ static const struct query queries[] = {
      "USING(num)"
      " JOIN entity f ON f.num=e.target JOIN entity t ON t.num=e.source WHERE t.type='file' GROUP "
      "BY 1, 2"},
-    {AMOUNT_WAITED, "series_edge_waits_for",
-     "SELECT s.interval, NULL, k.cause, sum(s.waited_ns) FROM series_edge_waits_for s JOIN "
-     "edge_waits_for k USING(num)"
-     " GROUP BY 1, 3"},
     {AMOUNT_MOVED, "series_nic",
      "SELECT s.interval, f.id, NULL, sum(coalesce(s.rx_bytes, 0) + coalesce(s.tx_bytes, 0)) FROM "
      "series_nic s"
@@ -122,10 +119,70 @@ static int ask(struct stored *s, struct graph *g, const struct query *query,
 	return rc;
 }
 
+static int read_lengths(struct stored *s, struct wait_spread *w, struct err *e)
+{
+	sqlite3_stmt *q = NULL;
+	int step = SQLITE_DONE, rc;
+
+	rc = sqlite3_prepare_v2(stored_db(s), "SELECT max(end_ns - start_ns, 0) FROM interval ORDER BY n", -1, &q, NULL);
+	if (rc)
+		return rc == SQLITE_ERROR ? 0 : stored_fail(s, e);
+	while (w->length_ns.n < INTERVALS_MAX && (step = sqlite3_step(q)) == SQLITE_ROW)
+		vec_push(&w->length_ns, (uint64_t)sqlite3_column_int64(q, 0));
+	if (step != SQLITE_DONE)
+		rc = step == SQLITE_ROW ? err_msg(e, -EFBIG, "read recording: more than %u intervals", INTERVALS_MAX)
+					: stored_fail(s, e);
+	sqlite3_finalize(q);
+	return rc;
+}
+
+/* Of each thread and cause; the newest first, as what a wait had too much for its interval was before. */
+static int add_waits(struct stored *s, struct wait_spread *w, struct err *e)
+{
+	static const char sql[] =
+	    "SELECT e.source, k.cause, s.interval, sum(s.waited_ns) FROM series_edge_waits_for s JOIN edge e USING(num)"
+	    " JOIN edge_waits_for k USING(num) WHERE s.waited_ns > 0 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 DESC";
+	sqlite3_int64 thread = -1;
+	sqlite3_stmt *q = NULL;
+	int step, rc = 0, cause = -1;
+
+	if (!can_ask(stored_db(s), "series_edge_waits_for"))
+		return 0;
+	rc = sqlite3_prepare_v2(stored_db(s), sql, -1, &q, NULL);
+	if (rc)
+		return rc == SQLITE_ERROR ? 0 : stored_fail(s, e);
+	while ((step = sqlite3_step(q)) == SQLITE_ROW) {
+		sqlite3_int64 t = sqlite3_column_int64(q, 0), i = sqlite3_column_int64(q, 2);
+		int c = (int)wait_cause_find((const char *)sqlite3_column_text(q, 1));
+
+		if (t != thread || c != cause)
+			wait_spread_next(w, (enum wait_cause)c);
+		thread = t;
+		cause = c;
+		if (i >= 0 && i < UINT32_MAX)
+			wait_spread_add(w, (uint32_t)i, (uint64_t)sqlite3_column_int64(q, 3));
+	}
+	if (step != SQLITE_DONE)
+		rc = stored_fail(s, e);
+	sqlite3_finalize(q);
+	return rc;
+}
+
+static int read_waits(struct stored *s, struct graph *g, struct interval_amounts *ret, struct err *e)
+{
+	struct wait_spread w = {0};
+	int rc = read_lengths(s, &w, e);
+
+	wait_spread_begin(&w);
+	rc = rc ?: add_waits(s, &w, e);
+	wait_spread_end(&w, g, ret);
+	return rc;
+}
+
 int stored_load_amounts(struct stored *s, struct graph *g, struct interval_amounts *ret,
 			struct err *e)
 {
-	int rc = 0;
+	int rc = read_waits(s, g, ret, e);
 
 	for (size_t i = 0; !rc && i < sizeof(queries) / sizeof(queries[0]); i++)
 		rc = ask(s, g, &queries[i], ret, e);

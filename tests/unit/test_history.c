@@ -361,6 +361,166 @@ TEST(a_window_has_the_series_that_its_recording_has)
 	history_free(h);
 }
 
+/* In each interval a thread sends over TCP and to a pipe, reads a file, and its interface and accelerator tell. */
+static void act(struct graph *g, uint64_t i)
+{
+	uint32_t p = process(g, 1, NULL), t;
+	struct node *n;
+	struct edge *d;
+
+	thread(g, 11, p, 1);
+	t = graph_find(g, "thread:11");
+	n = graph_new_node(g, &socket_type);
+	SET(socket, n, socket_type, graph_str(g, "TCP"));
+	SET(socket, n, socket_addr, graph_str(g, "10.0.0.1"));
+	SET(socket, n, socket_port, 80);
+	d = graph_new_edge(g, &send_to_socket_type, t, graph_add_node(g, n)->index);
+	SET(send_to_socket, d, connection_type, graph_str(g, "TCP"));
+	SET(send_to_socket, d, data_size, 100 * i);
+	graph_add_edge(g, d);
+	n = graph_new_node(g, &pipe_inode_type);
+	SET(pipe_inode, n, inode, 5);
+	d = graph_new_edge(g, &write_to_type, t, graph_add_node(g, n)->index);
+	SET(write_to, d, bytes, 10 * i);
+	graph_add_edge(g, d);
+	n = graph_new_node(g, &file_type);
+	SET(file, n, dev, graph_str(g, "8:1"));
+	SET(file, n, inode, 6);
+	d = graph_new_edge(g, &read_from_type, graph_add_node(g, n)->index, t);
+	SET(read_from, d, bytes, i);
+	graph_add_edge(g, d);
+	n = graph_new_node(g, &nic_type);
+	SET(nic, n, name, graph_str(g, "eth0"));
+	SET(nic, n, rx_bytes, 7 * i);
+	SET(nic, n, tx_bytes, 1);
+	graph_add_node(g, n);
+	n = graph_new_node(g, &gpu_type);
+	SET(gpu, n, pci_bus_id, graph_str(g, "0000:01:00.0"));
+	SET(gpu, n, utilization_pct, (double)(i - 1) * 12.5);
+	graph_add_node(g, n);
+}
+
+static void waits(struct graph *g, const char *cause, uint64_t ns)
+{
+	struct node *n = graph_new_node(g, &futex_type);
+	struct edge *d;
+
+	SET(futex, n, futex_key, graph_str(g, "1:0x1"));
+	d = graph_new_edge(g, &waits_for_type, graph_find(g, "thread:11"), graph_add_node(g, n)->index);
+	SET(waits_for, d, cause, graph_str(g, cause));
+	SET(waits_for, d, waited_ns, ns);
+	graph_add_edge(g, d);
+}
+
+/* Its wait for the lock ends in the last of three, 2.5 s long; one of 0.25 s in the first. */
+static struct history *three_busy(void)
+{
+	struct history *h = history_new(60 * SECOND, 0);
+	struct graph g;
+
+	graph_init(&g);
+	process(&g, 1, "sender");
+	history_begin(h, &g, T0);
+	graph_done(&g);
+	for (uint64_t i = 1; i <= 3; i++) {
+		graph_init(&g);
+		act(&g, i);
+		if (i == 1)
+			waits(&g, "disk", SECOND / 4);
+		if (i == 3)
+			waits(&g, "futex", 5 * SECOND / 2);
+		history_add(h, &g, T0 + i * SECOND);
+	}
+	return h;
+}
+
+/* -1: there is none */
+static int64_t amount(const struct interval_amounts *a, enum amount_what what, const char *kind, uint32_t interval)
+{
+	int64_t sum = -1;
+
+	vec_for(&a->v, x)
+		if (x->what == what && x->interval == interval && (!kind || !strcmp(kind, x->kind)))
+			sum = (sum < 0 ? 0 : sum) + (int64_t)x->n;
+	return sum;
+}
+
+static void check_amounts(const struct interval_amounts *a)
+{
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(amount(a, AMOUNT_SENT, "tcp", i), 100 * (i + 1));
+		assert_int_equal(amount(a, AMOUNT_SENT, "pipe", i), 10 * (i + 1));
+		assert_int_equal(amount(a, AMOUNT_READ, "storage", i), i + 1);
+		assert_int_equal(amount(a, AMOUNT_MOVED, NULL, i), 7 * (i + 1) + 1);
+		assert_int_equal(amount(a, AMOUNT_USE, NULL, i), 1250 * i);
+	}
+	assert_int_equal(amount(a, AMOUNT_WAITED, "futex", 2), SECOND);
+	assert_int_equal(amount(a, AMOUNT_WAITED, "futex", 1), SECOND);
+	assert_int_equal(amount(a, AMOUNT_WAITED, "futex", 0), SECOND / 2);
+	assert_int_equal(amount(a, AMOUNT_WAITED, "disk", 0), SECOND / 4);
+	assert_int_equal(amount(a, AMOUNT_WAITED, "disk", 1), -1);
+}
+
+TEST(a_window_has_the_amounts_that_its_recording_has_and_long_waits_are_where_they_were)
+{
+	struct history *h = three_busy();
+	char path[] = "/tmp/witty-history-XXXXXX";
+	struct interval_amounts live = {0}, read = {0};
+	struct graph about, window, g;
+	struct err e;
+
+	close(mkstemp(path));
+	graph_init(&about);
+	graph_init(&window);
+	graph_init(&g);
+	about.meta.complete = true;
+	history_window_amounts(h, T0, &window, NULL, &live);
+	check_amounts(&live);
+	vec_for(&live.v, a)
+		if (a->what == AMOUNT_SENT)
+			assert_string_equal(graph_node_id(&window, a->node), "process:1");
+	assert_int_equal(history_save(h, T0, path, true, &about, &e), 0);
+	assert_int_equal(graph_load(&g, path, &e), 0);
+	assert_int_equal(graph_load_amounts(&g, &read, path, &e), 0);
+	check_amounts(&read);
+	assert_int_equal(live.v.n, read.v.n);
+	unlink(path);
+	vec_done(&live.v);
+	vec_done(&read.v);
+	graph_done(&g);
+	graph_done(&window);
+	graph_done(&about);
+	history_free(h);
+}
+
+/* One longer than all intervals began before them: nothing of it is lost, or of another thread's. */
+TEST(waits_fill_intervals_up_and_stay_where_they_were_told_beyond_that)
+{
+	struct interval_amounts a = {0};
+	struct wait_spread w = {0};
+	struct graph g;
+
+	graph_init(&g);
+	vec_push(&w.length_ns, 10);
+	vec_push(&w.length_ns, 100);
+	vec_push(&w.length_ns, 100);
+	wait_spread_begin(&w);
+	wait_spread_next(&w, CAUSE_PIPE);
+	wait_spread_add(&w, 2, 500);
+	wait_spread_next(&w, CAUSE_PIPE);
+	wait_spread_add(&w, 2, 130);
+	wait_spread_add(&w, 1, 60);
+	wait_spread_add(&w, 3, 60); /* there is none */
+	wait_spread_end(&w, &g, &a);
+	assert_int_equal(a.v.n, 3);
+	assert_int_equal(a.v.v[0].n, 10);
+	assert_int_equal(a.v.v[1].n, 100 + 90);
+	assert_int_equal(a.v.v[2].n, 100 + 290 + 100);
+	assert_string_equal(a.v.v[2].kind, "pipe");
+	vec_done(&a.v);
+	graph_done(&g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -374,6 +534,8 @@ int main(void)
 	    cmocka_unit_test(what_ended_is_forgotten_and_what_lives_is_kept),
 	    cmocka_unit_test(a_saved_recording_holds_what_the_window_does),
 	    cmocka_unit_test(a_window_has_the_series_that_its_recording_has),
+	    cmocka_unit_test(a_window_has_the_amounts_that_its_recording_has_and_long_waits_are_where_they_were),
+	    cmocka_unit_test(waits_fill_intervals_up_and_stay_where_they_were_told_beyond_that),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

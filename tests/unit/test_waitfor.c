@@ -197,7 +197,7 @@ TEST(a_lock_is_with_who_had_it_first)
 	assert_int_equal(c->events, 30);
 	assert_true(c->root_pct > 99);
 	assert_null(pattern(&m, PATTERN_INVERSION));
-	assert_string_equal(m.w.roles.v[m.w.chains.v[0].role].text, "3 user of job[10]");
+	assert_string_equal(m.w.roles.v[m.w.chains.v[0].role].text, "3 user threads of job[10]");
 	assert_string_equal(c->text, "3 user wait for a lock that is with keeper[11]");
 	unmake(&m);
 }

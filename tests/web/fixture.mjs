@@ -51,6 +51,10 @@ export function graph(more = 0) {
   });
   const ring = workers.map((p, i) => flow(p, workers[(i + 1) % 4], "tcp", 1 << 20));
   flow(launcher, workers[0], "unix", 900 << 20);
+  // Five of one program, of which two exchange much.
+  const crew = [...Array(5).keys()].map((i) => process(400 + i, "crew", `crew ${i}`));
+  flow(crew[0], crew[1], "udp", 300 << 20);
+  for (const p of crew) flow(p, launcher, "udp", 2 << 20);
   const evil = process(300, HOSTILE, HOSTILE), odd = process(301, MIXED, MIXED.repeat(2));
   thread(300, evil, HOSTILE, 0.1, 0, 5);
   flow(evil, odd, "pipe", 5000);
@@ -61,7 +65,7 @@ export function graph(more = 0) {
     link("OwnEdge", p, thread(1001 + 3 * i, p, "pool", 0.02, 0, 5));
     flow(p, i % 7 ? launcher : workers[i % 4], i % 2 ? "tcp" : "unix", 1000 + i);
   }
-  return { nodes, edges, witty: { schema_version: 1, start_ns: START, window_ns: INTERVALS * SECOND, intervals: INTERVALS, complete: true, tool: "witty-profiler test", options: null, lost: [], status: [], cost: [] } };
+  return { nodes, edges, witty: { schema_version: 1, start_ns: START, window_ns: INTERVALS * SECOND, intervals: INTERVALS, complete: true, tool: "witty-profiler test", options: null, lost: [], status: [], cost: [["cpu", "ns", 0.12e9], ["sched.switch time", "ns", 0.06e9], ["rss", "bytes", 50e6]].map(([name, unit, value]) => ({ name, unit, value })) } };
 }
 
 /** SQL that gives a recording of the graph its intervals: the launcher is busy in the second half only. */

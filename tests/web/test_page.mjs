@@ -96,6 +96,10 @@ const tests = {
     assert.match(cards[0], /python3\[112\]/);
     assert.match(cards[1], /EngineCore\[100\]/);
     assert.match(cards[2], /python3\[100\].*python3\[110\].*900 MiB/);
+    // What the observation cost has a size by which it can be judged: 0.12 s of 6 s, on 8 CPUs.
+    const costs = await page.locator("li", { hasText: "CPU time of the observer" }).textContent();
+    assert.match(costs, /120 ms \(2\.0 % of one CPU, 0\.3 % of the 8 together\)/);
+    assert.match(await page.locator("li", { hasText: "hooks in the kernel" }).textContent(), /60 ms.*sched\.switch 60 ms/);
   },
 
   async "a finding leads to its entity"(browser, file) {
@@ -131,6 +135,17 @@ const tests = {
     const address = await page.evaluate(() => location.hash);
     await open(page, file, address);
     assert.equal(await count(page, '.box[data-id="thread:212"]'), 1, "the link leads to the same view");
+    await page.fill("#topology-search", "train.py --rank 2");
+    await page.check("#topology-only");
+    // It, and what it exchanges data with.
+    const left = await page.locator(".box.process").evaluateAll((all) => all.map((b) => b.dataset.id));
+    assert.deepEqual(left.sort(), ["process:111", "process:112", "process:113"]);
+    assert.match(await hash(page), /only=1/);
+    await page.locator("fieldset.legend label", { hasText: "tcp" }).locator("input").uncheck();
+    await page.getByRole("button", { name: "Reset" }).click();
+    assert.equal(await page.inputValue("#topology-search"), "");
+    assert.equal(await page.isChecked("#topology-only"), false);
+    assert.equal(await page.locator("fieldset.legend input:not(:checked)").count(), 0, "the fields say what is shown");
     await page.selectOption("select[aria-label=Container]", { label: "trainer" });
     assert.equal(await count(page, '.box[data-id="process:300"]'), 0);
   },
@@ -185,6 +200,9 @@ const tests = {
     await open(page, file, "#flows");
     assert.match(await text(page, ".flows .table tbody tr"), /python3\[100\].*python3\[110\].*900 MiB/);
     assert.ok((await count(page, ".sankey .band")) >= 5);
+    // Those of one program are one end, but not where the flow is between them.
+    const bands = await page.locator(".sankey .band title").allTextContents();
+    assert.ok(bands.some((b) => /crew\[40[01]\] \u2192 crew\[40[01]\].*300 MiB/.test(b)), bands.join("\n"));
     assert.ok((await count(page, ".heat .cell")) >= 16, "the matrix of the group");
     await open(page, file, "#placement");
     assert.match(await text(page, ".verdict"), /1 of 4 users run/);

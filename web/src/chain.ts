@@ -6,23 +6,34 @@ import { percent, time } from "./format";
 import type { Model } from "./model";
 import { update } from "./state";
 
-const WIDTH = 190, GAP = 120, HEIGHT = 58, ROW = 74, PARTS = 4;
+const WIDTH = 240, GAP = 120, HEIGHT = 74, ROW = 90, PARTS = 4;
 
-interface Step { text: string; note: string; id?: string; last: boolean }
+/** `of`: the threads that do the same, of which this one counts most. */
+interface Step { text: string; of?: string; note: string; id?: string; last: boolean }
 
-function stepsOf(part: Chain["parts"][0]): Step[] {
-  const step = (r: Role, note: string, last = false): Step => ({ text: r.text, note, id: r.id, last });
+function stepsOf(model: Model, part: Chain["parts"][0]): Step[] {
+  const step = (r: Role, note: string, last = false): Step => {
+    const one = last && r.thread !== undefined ? model.threadIn(r.thread) : r.text;
+    return { text: one, of: /^\d+ .* threads\b/.test(r.text) && one !== r.text ? `of ${r.text}` : undefined, note, id: r.id, last };
+  };
   return [...part.via.map((r) => step(r, "waits too")), step(part.root, part.state + (part.root_object ? `: ${part.root_object}` : ""), true)];
 }
 
 function drawStep(model: Model, step: Step, x: number, y: number): SVGGElement {
-  const g = s("g", { class: step.last ? "root" : "" }, s("title", {}, `${step.text}: ${step.note}`),
+  const g = s("g", { class: step.last ? "root" : "" }, s("title", {}, `${step.text}${step.of ? `, most ${step.of}` : ""}: ${step.note}`),
     s("rect", { x: x + 1, y, width: WIDTH - 2, height: HEIGHT, rx: 6 }),
-    s("text", { x: x + 10, y: y + 24, class: "strong" }, isolated(step.text, 25)),
-    s("text", { x: x + 10, y: y + 44 }, isolated(step.note, 28)));
+    s("text", { x: x + 10, y: y + 22, class: "strong" }, isolated(step.text, 31)),
+    s("text", { x: x + 10, y: y + (step.of ? 62 : 46) }, isolated(step.note, 36)));
+  if (step.of) g.append(s("text", { x: x + 10, y: y + 42, class: "sub" }, isolated(step.of, 38)));
   const id = step.id;
   if (id && model.boxes.has(id)) pressable(g, "select", () => update({ selected: id }));
   return g;
+}
+
+/* It is drawn for all that do the same; the one that was asked for comes first. */
+function first(model: Model, chain: Chain, row: number): Step {
+  return { text: model.threadIn(row), of: chain.threads.length > 1 ? `and others: ${chain.text}` : undefined,
+    note: chain.threads.length > 1 ? `late for ${time(chain.late_ns)} together` : `late for ${time(chain.late_ns)}`, last: false };
 }
 
 /** One row for each way; the widest first. */
@@ -31,11 +42,11 @@ export function chainPicture(model: Model, row: number): Element {
   const parts = (chain?.parts ?? []).filter((p) => !p.idle).slice(0, PARTS);
   if (!chain || !parts.length)
     return h("p", { class: "note" }, model.doc.chains.length ? "It does not wait for anybody in a way that counts." : "Who waits for whom was not recorded.");
-  const ways = parts.map((p) => stepsOf(p));
+  const ways = parts.map((p) => stepsOf(model, p));
   const columns = 1 + Math.max(...ways.map((w) => w.length));
   const W = columns * WIDTH + (columns - 1) * GAP, H = parts.length * ROW;
   const svg = s("svg", { class: "picture chain", viewBox: `0 0 ${W} ${H}`, width: W, height: H, role: "group", "aria-label": "Chain of waits" });
-  svg.append(drawStep(model, { text: chain.text, note: `late for ${time(chain.late_ns)}`, last: false }, 0, 6));
+  svg.append(drawStep(model, first(model, chain, row), 0, 6));
   parts.forEach((part, i) => {
     const y = i * ROW + 6, middle = y + HEIGHT / 2;
     ways[i].forEach((step, k) => {

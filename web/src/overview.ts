@@ -14,11 +14,24 @@ function evidenceView(f: Finding, kind: string | undefined): View {
   return f.layer === "memory" || f.layer === "interconnect" ? "placement" : "topology";
 }
 
-const FINDINGS_SHOWN = 12, FINDINGS_OPEN = 3, VALUES_SHOWN = 24, ALSO_SHOWN = 4;
+const FINDINGS_SHOWN = 12, FINDINGS_OPEN = 3, ITEMS_SHOWN = 5, ALSO_SHOWN = 4;
 
 const LEFT_OUT: Record<string, string> = {
   threads: "the others are threads of the kernel, or did least", links: "the others are the smallest", findings: "the others lost less time",
 };
+
+const HOOK_TIME = /^((?:.*: )?[a-z_]+\.[a-z_0-9]+) time$/;
+const COSTS: [name: string, label: string, unit: string][] = [
+  ["cpu", "CPU time of the observer", "ns"], ["placement", "of that, to look where memory is", "ns"],
+  ["collector shm time", "of that, to look at shared memory", "ns"], ["hooks", "hooks in the kernel, on the CPUs of those observed", "ns"], ["cpu_start", "CPU time to start, once", "ns"], ["rss", "memory", "bytes"], ["pss with helpers", "memory with its helpers, what they share divided", "bytes"], ["maps", "maps of BPF", "bytes"],
+];
+
+/** A list of which the first items are shown, and the others when asked for. */
+function folded(cls: string, items: HTMLElement[]): HTMLElement {
+  const rest = items.slice(ITEMS_SHOWN);
+  return h("div", {}, items.length > 0 && h("ul", { class: cls }, ...items.slice(0, rest.length > 1 ? ITEMS_SHOWN : undefined)),
+    rest.length > 1 && h("details", { class: "rest" }, h("summary", {}, `${rest.length} more`), h("ul", { class: cls }, ...rest)));
+}
 
 export class OverviewView implements ViewPart {
   readonly element: HTMLElement;
@@ -146,7 +159,7 @@ export class OverviewView implements ViewPart {
       f.also.length > 0 && h("ul", { class: "also" }, ...f.also.slice(0, ALSO_SHOWN).map((x) => h("li", {}, h("strong", {}, x.title), x.why ? `: ${x.why}` : "")),
         f.also.length > ALSO_SHOWN && h("li", {}, `and ${f.also.length - ALSO_SHOWN} more of the same cause`)),
       f.advice.length > 0 && h("h4", {}, "What can be done"),
-      f.advice.length > 0 && h("ul", { class: "advice" }, ...f.advice.map((a) => h("li", {}, a))),
+      folded("advice", f.advice.map((a) => h("li", {}, a))),
       f.commands.length > 0 && h("pre", { tabindex: 0 }, f.commands.join("\n")),
       f.expectation && h("p", { class: "note" }, `What that can gain: ${f.expectation}`),
       h("p", { class: "chips" }, f.root ? h("span", {}, "cause: ", link(f.root), " ") : "",
@@ -155,13 +168,13 @@ export class OverviewView implements ViewPart {
   }
 
   /* By whose they are. */
-  private values(f: Finding): HTMLElement | null {
+  private values(f: Finding): HTMLElement {
     const by = new Map<string, string[]>();
-    for (const v of f.values.slice(0, VALUES_SHOWN)) {
+    for (const v of f.values) {
       const text = `${v.name.replace(/^cosine of (.*)$/, "similarity of $1 (1: on the same nodes, 0: on others)")} ${withUnit(v.value, v.unit)}` + (v.limit === undefined ? "" : ` (limit ${withUnit(v.limit, v.unit)})`);
       by.set(v.of ?? "", [...(by.get(v.of ?? "") ?? []), text]);
     }
-    return by.size ? h("ul", { class: "values" }, ...[...by].map(([id, texts]) => h("li", {}, id && h("span", {}, name(this.model.labelOf(id)), ": "), texts.join("; ")))) : null;
+    return folded("values", [...by].map(([id, texts]) => h("li", {}, id && h("span", {}, name(this.model.labelOf(id)), ": "), texts.join("; "))));
   }
 
   private hostFacts(e: Entity): [string, string][] {
@@ -188,6 +201,23 @@ export class OverviewView implements ViewPart {
       h("dl", {}, ...facts.flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, h("bdi", {}, v))])));
   }
 
+  /* Times as shares of one CPU and of all of them: what an amount of seconds means depends on both. */
+  private costs(): string[] {
+    const { cost } = this.model.doc.about, cpus = this.model.doc.hosts.reduce((sum, x) => sum + (Number(x.fields.cpus) || 0), 0);
+    const share = (ns: number): string => !this.model.windowNs ? "" : ` (${percent(ns / this.model.windowNs)} of one CPU${cpus > 1 ? `, ${percent(ns / this.model.windowNs / cpus)} of the ${cpus} together` : ""})`;
+    // Of several hosts the names begin with that of the host.
+    const value = (own: string): number | undefined => {
+      const all = cost.filter((c) => c.name === own || c.name.endsWith(`: ${own}`));
+      return all.length ? all.reduce((sum, c) => sum + c.value, 0) : undefined;
+    };
+    const hooks = cost.filter((c) => c.unit === "ns" && HOOK_TIME.test(c.name)).sort((a, b) => b.value - a.value);
+    const most = `; most of it ${hooks.slice(0, 3).map((c) => `${c.name.replace(HOOK_TIME, "$1")} ${time(c.value)}`).join(", ")}`;
+    return COSTS.flatMap(([own, label, unit]) => {
+      const isHooks = own === "hooks", v = !isHooks ? value(own) : hooks.length ? hooks.reduce((sum, c) => sum + c.value, 0) : undefined;
+      return v === undefined ? [] : [`${label}: ${withUnit(v, unit)}${own === "cpu" || isHooks ? share(v) : ""}${isHooks ? most : ""}`];
+    });
+  }
+
   private quality(): HTMLElement {
     const { doc } = this.model, { about } = doc;
     const line = (items: string[], none: string): HTMLElement => h("ul", {}, ...(items.length ? items : [none]).map((x) => h("li", {}, x)));
@@ -196,7 +226,7 @@ export class OverviewView implements ViewPart {
       h("h3", {}, "What was lost"),
       line(about.lost.map((l) => `${l.source}: ${l.cause} ${l.count.toLocaleString("en")}`), about.tool ? "nothing" : "not known"),
       h("h3", {}, "What the observation cost"),
-      line(about.cost.filter((c) => c.unit === "ns" || c.unit === "bytes").slice(0, 6).map((c) => `${c.name}: ${withUnit(c.value, c.unit)}`), "not known"),
+      line(this.costs(), "not known"),
       h("h3", {}, "What this cannot tell"),
       line([...doc.topology.not_observed, ...(doc.blind ?? []).filter((b) => !doc.topology.not_observed.includes(b)), ...state], "nothing was missing"),
       ...(doc.left_out.length ? [h("h3", {}, "What this page leaves out"),

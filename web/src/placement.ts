@@ -49,10 +49,10 @@ export class PlacementView implements ViewPart {
     };
     const shares = (a: Actor | undefined, what: "cpu" | "memory"): string => a?.place?.[what].slice(0, 3).map(([n, s]) => `${n}: ${percent(s)}`).join("  ") || "\u2013";
     const use = (d: Actor): number | undefined => {
-      const mean = gaugeIn(model.doc.time?.use, d.id, state.brush);
+      const mean = gaugeIn(model, model.doc.time?.use, d.id, state.brush);
       return mean === undefined ? (d.fields?.utilization_pct as number | undefined) : mean / 100;
     };
-    const held = (d: Actor): number | undefined => gaugeIn(model.doc.time?.held, d.id, state.brush) ?? (d.fields?.memory_used_bytes as number | undefined);
+    const held = (d: Actor): number | undefined => gaugeIn(model, model.doc.time?.held, d.id, state.brush) ?? (d.fields?.memory_used_bytes as number | undefined);
     const away = rows.filter((r) => home(r) === "away").length;
     const table = new Table<(typeof rows)[0]>({
       caption: "Devices, their node, and where their users run", rows, key: (r) => (r.user >= 0 ? actors[r.user].id : r.d.id), selected: state.selected, sortBy: 0, ascending: true,

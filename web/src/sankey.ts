@@ -22,6 +22,7 @@ export interface SankeyOptions {
 }
 
 const ALIKE = 3; // so many of one program are drawn one by one
+const PAIRS_APART = 6; // of one program, which give each other much
 
 /* Their name where it is the same; in that of the program digits are one. */
 function nameOf(model: Model, rows: Set<number>): string {
@@ -30,12 +31,27 @@ function nameOf(model: Model, rows: Set<number>): string {
   return names.size === 1 && own && own !== "python3" && own !== "python" ? own : model.doc.actors[first].program ?? own;
 }
 
-/* Ranks and the selected one keep their own bands. */
+/* Of those that would be one: who exchange as much as what is drawn, which as a band from and to one end is not. */
+function apart(o: SankeyOptions, key: (row: number) => string): Set<number> {
+  const pairs = new Map<string, { link: Link; n: number }>();
+  let most = 0;
+  for (const link of o.links) {
+    const n = o.amount(link) ?? 0, id = `${Math.min(link.from, link.to)} ${Math.max(link.from, link.to)}`;
+    most = Math.max(most, n);
+    if (key(link.from) === key(link.to)) pairs.set(id, { link, n: n + (pairs.get(id)?.n ?? 0) });
+  }
+  const large = [...pairs.values()].filter((p) => p.n > most / 20).sort((x, y) => y.n - x.n).slice(0, PAIRS_APART);
+  return new Set(large.flatMap((p) => [p.link.from, p.link.to]));
+}
+
+/* Ranks, the selected one and who exchange much with their like keep their own bands. */
 function endsOf(model: Model, o: SankeyOptions): (row: number) => End {
-  const key = (row: number): string => {
+  const program = (row: number): string => {
     const a = model.doc.actors[row];
     return a.kind !== "process" || a.group !== undefined || row === o.selected || !a.program ? `row ${row}` : `${a.ns} ${a.container ?? ""} ${a.program}`;
   };
+  const alone = apart(o, program);
+  const key = (row: number): string => (alone.has(row) ? `row ${row}` : program(row));
   const members = new Map<string, Set<number>>();
   for (const l of o.links)
     for (const row of [l.from, l.to]) {

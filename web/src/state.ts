@@ -7,6 +7,7 @@ export interface State {
   view: View;
   selected: string;           // id of a box or thread, "" for none
   query: string;
+  only: boolean;              // what the query does not find is left out
   kindsOff: Set<string>;      // kinds of flows that are not shown
   minRate: number;            // bytes in the window
   container: string;          // id, "" for all
@@ -26,7 +27,7 @@ function fromHash(hash: string): State {
   const brush = /^(\d+)-(\d+)$/.exec(q.get("t") ?? "");
   return {
     view: VIEWS.includes(view as View) ? (view as View) : "overview",
-    selected: q.get("sel") ?? "", query: q.get("q") ?? "", kindsOff: list("off"), minRate: Number(q.get("min")) || 0,
+    selected: q.get("sel") ?? "", query: q.get("q") ?? "", only: q.get("only") === "1", kindsOff: list("off"), minRate: Number(q.get("min")) || 0,
     container: q.get("in") ?? "", opened: list("open"),
     brush: brush ? [Number(brush[1]), Number(brush[2])] : null,
   };
@@ -36,6 +37,7 @@ export function toHash(st: State): string {
   const q = new URLSearchParams();
   if (st.selected) q.set("sel", st.selected);
   if (st.query) q.set("q", st.query);
+  if (st.query && st.only) q.set("only", "1");
   if (st.kindsOff.size) q.set("off", [...st.kindsOff].sort().join("\u001f"));
   if (st.minRate) q.set("min", String(st.minRate));
   if (st.container) q.set("in", st.container);
@@ -78,5 +80,5 @@ window.addEventListener("hashchange", follow);
 
 /** Address of a view with something selected, for links. */
 export function linkTo(view: View, selected = ""): string {
-  return toHash({ ...state, view, selected, query: "", opened: new Set() });
+  return toHash({ ...state, view, selected, query: "", only: false, opened: new Set() });
 }

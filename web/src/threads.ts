@@ -8,7 +8,7 @@ import type { ViewPart } from "./main";
 import { IDLE, Model, ROOTS_SHOWN, type Waited } from "./model";
 import { state, update } from "./state";
 import { Table } from "./table";
-import { sparkline, threadIn } from "./time";
+import { sharesOf, sparkline, threadIn } from "./time";
 
 const CAUSES = ["futex", "pipe", "socket", "queue", "semaphore", "eventfd", "disk", "file", "file_lock", "page_fault", "device",
   "poll", "sleep", "child", "signal", "other"];
@@ -44,17 +44,12 @@ function mainCause(t: Thread): string {
 /** What a thread did while others waited for it, and for how much of the sum; the most of it first. */
 export function statesText(w: Waited, most = w.states.length): string {
   const all = [...w.states].sort((a, b) => b[1] - a[1]).slice(0, most);
-  return w.states.length > 1 ? all.map(([state, ns], i) => `${time(ns)} ${i ? "" : "while it was "}${state}`).join(", ") : `while it was ${w.states[0]?.[0] ?? "\u2013"}`;
+  return w.states.length > 1 ? all.map(([state, ns], i) => `${time(ns)} ${i ? "" : "while it was "}${state}`).join("; ") : `while it was ${w.states[0]?.[0] ?? "\u2013"}`;
 }
 
 /** The same without the number of those who wait: what the thread itself did in the window. */
 export function ownTime(t: Thread): string {
   return t.run_ns === undefined ? "" : `. Itself, it ran for ${time(t.run_ns)}` + (t.runq_ns === undefined ? "" : ` and had no CPU for ${time(t.runq_ns)}`);
-}
-
-/* "25 python of 4 processes": how many threads there are of a name, not how many of them wait. */
-function roleText(text: string): string {
-  return text.replace(/^(\d+) /, "$1 threads ");
 }
 
 export class ThreadsView implements ViewPart {
@@ -66,10 +61,11 @@ export class ThreadsView implements ViewPart {
     const { doc } = model;
     const t = (row: number): Thread => doc.threads[row];
     const known = doc.threads.some((x) => x.profile);
+    const held = new Map(model.waitedFor().map((x) => [x.id, x.ns]));
     this.table = new Table<number>({
       caption: "Threads", rows: this.rows(), key: (r) => t(r).id, selected: state.selected, step: 50,
       sortBy: this.firstOrder(known),
-      select: (r) => update({ selected: t(r).id }),
+      select: (r) => { update({ selected: t(r).id }); if (!this.detail.hidden) this.detail.scrollIntoView({ block: "nearest" }); },
       search: (r) => `${model.threadLabel(r)} ${model.actorLabel(t(r).process)} ${t(r).profile?.class ?? ""} ${t(r).profile?.cause ?? ""} ${mainCause(t(r))} ${doc.actors[t(r).process].role ?? ""}`,
       empty: doc.threads.length ? "No thread matches." : "No threads were recorded.",
       columns: [
@@ -77,6 +73,7 @@ export class ThreadsView implements ViewPart {
         { title: "Process", value: (r) => model.actorLabel(t(r).process), cell: (r) => name(model.actorLabel(t(r).process)) },
         { title: "Score", numeric: true, help: "Points of 6: CPU, run queue, switches, placement, cache, waited for", value: (r) => this.score(r), cell: (r) => this.scoreText(r) },
         { title: "Running", numeric: true, optional: true, help: "Time on a CPU, and its share of the time that the thread was observed: less than the window, if it began or ended in it", value: (r) => t(r).run_ns, cell: (r) => (t(r).run_ns === undefined ? "\u2013" : `${time(t(r).run_ns)} (${percent(model.share(t(r), t(r).run_ns))})`) },
+        { title: "Held up others", numeric: true, optional: true, help: "Time that others were held up by it, in sum over them, at the end of their chains of waits: as in the list above", value: (r) => held.get(t(r).id), cell: (r) => time(held.get(t(r).id)) },
         { title: "Ended waits of", numeric: true, optional: true, help: "Time that others were blocked until this thread woke them, in sum over them, whoever held it up itself; idle waits left out. The list above counts the same waits at the end of their chains.", value: (r) => t(r).waited_for_ns, cell: (r) => time(t(r).waited_for_ns) },
         { title: "Class", help: "What it does most: computing, communication, a driver's work", value: (r) => t(r).profile?.class ?? "" },
         { title: "Held up by", value: (r) => t(r).profile?.cause ?? mainCause(t(r)) },
@@ -84,7 +81,7 @@ export class ThreadsView implements ViewPart {
         { title: "No CPU", numeric: true, optional: true, help: "Time runnable, but not running", value: (r) => t(r).runq_ns, cell: (r) => time(t(r).runq_ns) },
         { title: "Switches (own + forced)", numeric: true, optional: true, help: "In the window: to wait (voluntary), and because another took the CPU (involuntary)", value: (r) => (t(r).voluntary_switches ?? 0) + (t(r).involuntary_switches ?? 0) || undefined,
           cell: (r) => t(r).voluntary_switches === undefined ? "\u2013" : `${count(t(r).voluntary_switches)} + ${count(t(r).involuntary_switches)}` },
-        ...(doc.time && doc.time.starts_ns.length > 1 ? [{ title: "Over time", help: "Time on a CPU in each interval", value: () => undefined, cell: (r: number) => sparkline(doc.time?.threads[r]?.[0]) }] : []),
+        ...(doc.time && doc.time.starts_ns.length > 1 ? [{ title: "Over time", help: "Time on a CPU in each interval", value: () => undefined, cell: (r: number) => sparkline(sharesOf(model, doc.time?.threads[r]?.[0])) }] : []),
       ],
     });
     this.element = h("div", { class: "threads" }, h("h2", {}, "Threads"),
@@ -119,6 +116,7 @@ export class ThreadsView implements ViewPart {
   private firstOrder(known: boolean): string {
     const { threads } = this.model.doc, points = new Set(threads.map((x) => x.profile?.points));
     if (known && points.size > 1) return "Score";
+    if (this.model.waitedFor().some((x) => x.thread !== undefined)) return "Held up others";
     return threads.some((x) => x.waited_for_ns) ? "Ended waits of" : threads.some((x) => x.run_ns) ? "Running" : "Score";
   }
 
@@ -138,7 +136,7 @@ export class ThreadsView implements ViewPart {
       h("button", { type: "button", class: "link", click: () => update({ selected: r.id }) }, name(r.thread === undefined ? r.id : model.threadIn(r.thread))),
       h("span", { class: "bar", "aria-hidden": "true" }, h("i", { class: "amount-of", style: `width:${(r.ns / most * 100).toFixed(1)}%` })),
       h("span", {}, h("strong", {}, time(r.ns)), ` in sum over at least ${r.waiters} ${r.waiters === 1 ? "thread" : "threads"} (among ${r.roles.length > 1 ? "these: " : ""}`,
-        ...r.roles.slice(0, 6).flatMap((x, i) => [i ? ", " : "", name(roleText(x))]), "): ", statesText(r), r.thread === undefined ? "" : ownTime(model.doc.threads[r.thread]))))),
+        ...r.roles.slice(0, 6).flatMap((x, i) => [i ? ", " : "", name(x)]), "): ", statesText(r), r.thread === undefined ? "" : ownTime(model.doc.threads[r.thread]))))),
       passed.length > 0 && h("p", { class: "note passed-on" }, "These ended long waits of others too, but waited themselves meanwhile, so that the chains go on from them: ",
         ...passed.flatMap((t, i) => [i ? ", " : "", h("button", { type: "button", class: "link", click: () => update({ selected: t.id }) }, name(model.labelOf(t.id))), ` ${time(t.waited_for_ns)}`])));
   }

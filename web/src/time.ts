@@ -44,6 +44,23 @@ export function amountIn(model: Model, l: Link, brush: Brush): number | undefine
   return whole ? Math.round(l.bytes * sumIn(series, brush) / whole) : l.bytes;
 }
 
+/** By the length of each interval, of which the first and the last can be short. */
+export function sharesOf(model: Model, values: number[] | undefined): number[] | undefined {
+  const t = model.doc.time;
+  return t && values?.map((v, i) => v / Math.max(1, t.ends_ns[i] - t.starts_ns[i]));
+}
+
+/* On average of the time, not of the intervals; undefined: nothing is known. */
+function average(model: Model, values: (number | null)[], first = 0): number | undefined {
+  const t = model.doc.time;
+  let sum = 0, weight = 0;
+  values.forEach((v, i) => {
+    const w = t ? t.ends_ns[first + i] - t.starts_ns[first + i] : 1;
+    if (v !== null) { sum += v * w; weight += w; }
+  });
+  return weight > 0 ? sum / weight : undefined;
+}
+
 /** A small line; the largest value is its full height. */
 export function sparkline(values: number[] | undefined): Element | string {
   if (!values?.length) return "";
@@ -53,15 +70,24 @@ export function sparkline(values: number[] | undefined): Element | string {
 }
 
 /** How an accelerator stood on average of the chosen interval, or of all; undefined: not measured. */
-export function gaugeIn(gauges: Gauge[] | undefined, id: string, brush: Brush): number | undefined {
-  const all = gauges?.find((g) => g.id === id)?.values.slice(brush ? brush[0] : 0, brush ? brush[1] + 1 : undefined).filter((v): v is number => v !== null) ?? [];
-  return all.length ? all.reduce((a, v) => a + v, 0) / all.length : undefined;
+export function gaugeIn(model: Model, gauges: Gauge[] | undefined, id: string, brush: Brush): number | undefined {
+  return average(model, gauges?.find((g) => g.id === id)?.values.slice(brush ? brush[0] : 0, brush ? brush[1] + 1 : undefined) ?? [], brush ? brush[0] : 0);
 }
 
 interface Chart { title: string; note: string; series: (Series & { colour?: number })[]; scale: (v: number, seconds: number) => number; format: (v: number) => string }
 
 const OTHERS = "all others", READ_COLOUR = 2;
 const CAUSE_COLOURS: Record<string, number> = { futex: 4, pipe: 3, queue: 3, semaphore: 3, eventfd: 3, socket: 0, disk: 2, file: 2, file_lock: 2, page_fault: 2, device: 5 };
+
+/* Causes that are alike have one colour, and one row. */
+function byColour(all: (Series & { colour: number })[]): (Series & { colour: number })[] {
+  const rows = new Map<number, Series & { colour: number }>();
+  for (const x of all) {
+    const old = rows.get(x.colour);
+    rows.set(x.colour, old ? { ...old, name: `${old.name}, ${x.name}`, values: old.values.map((v, i) => v + (x.values[i] ?? 0)) } : x);
+  }
+  return [...rows.values()].map((x) => ({ ...x, name: x.name?.replace(/_/g, " ") }));
+}
 
 function colour(label: string, k: number): string {
   return label === OTHERS ? "series-others" : `series-${k % COLOURS}`;
@@ -104,13 +130,13 @@ export class TimeView implements ViewPart {
     const cores = (v: number, seconds: number): number => v / 1e9 / seconds;
     const reads = t.reads.map((x) => ({ ...x, name: `read from ${x.name === "storage" ? "files" : x.name}`, colour: READ_COLOUR }));
     const flows = t.flows.map((x) => ({ ...x, name: x.name === "storage" ? "written to files" : x.name, colour: kindColour(x.name ?? "") }));
-    const waits = t.waits.filter((x) => !IDLE.has(x.name ?? "")).map((x) => ({ ...x, colour: CAUSE_COLOURS[x.name ?? ""] ?? 7 }));
+    const waits = byColour(t.waits.filter((x) => !IDLE.has(x.name ?? "")).map((x) => ({ ...x, colour: CAUSE_COLOURS[x.name ?? ""] ?? 7 })));
     const disks = t.moved.filter((x) => x.id?.startsWith("block_device")), nics = t.moved.filter((x) => !x.id?.startsWith("block_device"));
     const number = (v: number): string => count(Math.round(v * 100) / 100);
     const charts: Chart[] = [
       { title: "CPU", note: `cores in use, by process${this.cores()}`, series: t.cpu, scale: cores, format: number },
       { title: "Flows", note: "bytes a second sent between processes, read and written, by kind", series: [...flows, ...reads], scale: perSecond, format: rate },
-      { title: "Waits", note: "threads blocked on average, by cause, counted in the interval in which they end; idle ones (poll, sleep, child, signal) left out", series: waits, scale: cores, format: number },
+      { title: "Waits", note: "threads blocked on average, by cause; a wait that ends in an interval counts as that one's, what is longer than it as of those before; idle ones (poll, sleep, child, signal) left out", series: waits, scale: cores, format: number },
       { title: "Network", note: "bytes a second through network interfaces, received and sent", series: nics, scale: perSecond, format: rate },
       { title: "Disks", note: "bytes a second, read and written; a partition's are its disk's too", series: disks, scale: perSecond, format: rate },
     ];
@@ -142,8 +168,7 @@ export class TimeView implements ViewPart {
     const height = rows.length * ROW + 32;
     const svg = s("svg", { class: "picture chart strips", viewBox: `0 0 ${W} ${height}`, role: "img", "aria-label": `${title}: ${note}` });
     rows.forEach((r, k) => {
-      const y = 10 + k * ROW, known = r.values.filter((v): v is number => v !== null);
-      const mean = known.length ? known.reduce((a, v) => a + v, 0) / known.length : undefined;
+      const y = 10 + k * ROW, mean = average(this.model, r.values);
       svg.append(s("rect", { x: LEFT, y, width: right - LEFT, height: ROW - 3, class: "cell none" }, s("title", {}, r.label)),
         s("text", { x: LEFT - 6, y: y + 13, "text-anchor": "end", class: "axis" }, s("title", {}, r.label), isolated(r.label, 11)));
       r.values.forEach((v, i) => {

@@ -22,6 +22,7 @@ export class TopologyView implements ViewPart {
       s("path", { d: "M0 0L8 4L0 8z", class: "arrow-head" })),
     s("marker", { id: "arrow-wide", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 17, markerHeight: 17, markerUnits: "userSpaceOnUse", orient: "auto" },
       s("path", { d: "M0 0L8 4L0 8z", class: "arrow-head" }))), this.stage);
+  private readonly choices = h("div");
   private readonly sideBox = h("div", { class: "side-box" });
   private readonly note = h("p", { class: "note", role: "status" });
   private readonly tables = h("details", { class: "tables", toggle: () => this.drawTables() }, h("summary", {}, "The same as tables"));
@@ -38,9 +39,10 @@ export class TopologyView implements ViewPart {
     select(this.svg).call(this.zoom).on("dblclick.zoom", null);
     this.svg.addEventListener("click", () => update({ selected: "" }));
     this.svg.addEventListener("keydown", (e) => this.key(e));
-    this.element = h("div", { class: "topology-view" }, h("h2", {}, "Topology"), this.controls(), this.legend(),
+    this.element = h("div", { class: "topology-view" }, h("h2", {}, "Topology"), this.choices,
       h("div", { class: "stage-row" }, h("div", { class: "stage-box" }, this.svg as unknown as HTMLElement, this.zoomButtons()), this.sideBox),
       this.note, this.tables);
+    this.showChoices();
     this.revealSelected();
     this.draw();
     new ResizeObserver(() => { if (!this.fitted && this.svg.clientWidth) { this.fitted = true; this.fit(); this.showSelected(); } }).observe(this.svg);
@@ -48,8 +50,10 @@ export class TopologyView implements ViewPart {
 
   refresh(changed: Set<string>): void {
     const before = state.opened;
+    // The address was changed by the browser: the fields say what it says now.
+    if (changed.size === Object.keys(state).length) this.showChoices();
     if (changed.has("selected") || changed.has("view")) this.revealSelected();
-    if (state.opened !== before || ["opened", "kindsOff", "minRate", "container", "query", "brush"].some((k) => changed.has(k))) this.draw();
+    if (state.opened !== before || ["opened", "kindsOff", "minRate", "container", "query", "only", "brush"].some((k) => changed.has(k))) this.draw();
     else this.highlight();
   }
 
@@ -63,6 +67,16 @@ export class TopologyView implements ViewPart {
       if (!isShown(child, b.children.indexOf(child), FEW)) opened.add(moreId(b));
     }
     if (opened.size !== state.opened.size) state.opened = opened;
+  }
+
+  private showChoices(): void {
+    this.choices.replaceChildren(this.controls(), this.legend());
+  }
+
+  private reset(): void {
+    update({ query: "", only: false, container: "", minRate: 0, kindsOff: new Set(), opened: new Set(), selected: "" });
+    this.showChoices();
+    this.choices.querySelector<HTMLElement>("#topology-reset")?.focus();
   }
 
   private controls(): HTMLElement {
@@ -79,9 +93,10 @@ export class TopologyView implements ViewPart {
         shown.textContent = v ? bytes(2 ** v) : "any";
         update({ minRate: v ? Math.round(2 ** v) : 0 });
       } });
-    return h("div", { class: "controls" }, search, model.doc.containers.length > 0 && containers,
+    const only = h("input", { type: "checkbox", id: "topology-only", checked: state.only, change: (e) => update({ only: (e.target as HTMLInputElement).checked }) });
+    return h("div", { class: "controls" }, search, h("label", { title: "Processes that the search finds, and what they exchange data with" }, only, " only what is found"), model.doc.containers.length > 0 && containers,
       h("label", {}, "flows of at least ", amount, " ", shown),
-      h("button", { type: "button", click: () => update({ query: "", container: "", minRate: 0, kindsOff: new Set(), opened: new Set(), selected: "" }) }, "Reset"));
+      h("button", { type: "button", id: "topology-reset", click: () => this.reset() }, "Reset"));
   }
 
   private legend(): HTMLElement {
@@ -137,14 +152,16 @@ export class TopologyView implements ViewPart {
     select(this.svg).call(this.zoom.transform, zoomIdentity.translate(w / 2 - x * k, hgt / 2 - y * k).scale(k));
   }
 
-  /* With a container chosen, only it and what it exchanges data with. */
+  /* With a container chosen, or only what a search finds: that and what it exchanges data with. */
   private wanted(): (b: Box) => boolean {
-    if (!state.container) return () => true;
+    const query = state.only ? state.query.trim().toLowerCase() : "";
+    if (!state.container && !query) return () => true;
     const { model } = this;
     const keep = new Set<Box>();
     const up = (b: Box): void => { for (let x: Box | null = b; x; x = x.parent) keep.add(x); };
     model.doc.actors.forEach((a, row) => {
-      if (a.container === undefined || model.doc.containers[a.container].id !== state.container) return;
+      if (state.container && (a.container === undefined || model.doc.containers[a.container].id !== state.container)) return;
+      if (query && !this.matchesInside(model.boxOfActor[row], query)) return;
       up(model.boxOfActor[row]);
       const down = (b: Box): void => { keep.add(b); b.children.forEach(down); };
       down(model.boxOfActor[row]);

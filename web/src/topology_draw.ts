@@ -69,14 +69,17 @@ function curvePath(a: Placed, b: Placed): Path {
 
 type Point = [x: number, y: number];
 
+/* From the middle of a curve to its ends. */
+const PLACES = [...Array(10).keys()].flatMap((k) => [0.5 - 0.045 * k, 0.5 + 0.045 * k]);
 const AMOUNT_W = 52, AMOUNT_H = 18, HEADING = 22; // of an open box, whose name stands at its top
 
 /* A place for the amount on the curve where it hides no name and no other amount; undefined: there is none. */
 function freePlace(path: Path, closed: Placed[], taken: Point[]): Point | undefined {
   const covers = (p: Placed, [x, y]: Point): boolean => x > p.x - 24 && x < p.x + p.w + 24 && y > p.y - 2 && y < p.y + p.h + 12;
   const hides = ([ax, ay]: Point, [x, y]: Point): boolean => Math.abs(ax - x) < AMOUNT_W && Math.abs(ay - y) < AMOUNT_H;
-  const places = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9].map((t) => path.at(t));
-  const inside = (p: Placed, [x, y]: Point): boolean => x > p.x && x < p.x + p.w && y > p.y && y < p.y + p.h + 4;
+  const places = PLACES.map((t) => path.at(t));
+  /* If there is no room but between two boxes: over their edges, where no text stands. */
+  const inside = (p: Placed, [x, y]: Point): boolean => x > p.x - 18 && x < p.x + p.w + 6 && y > p.y && y < p.y + p.h + 4;
   const free = (hit: (p: Placed, at: Point) => boolean): Point | undefined => places.find((at) => !closed.some((p) => hit(p, at)) && !taken.some((o) => hides(o, at)));
   return free(covers) ?? free(inside);
 }

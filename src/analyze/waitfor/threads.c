@@ -129,9 +129,9 @@ static void role_text(struct wf *x, struct wait_role *r)
 		    GET(process, x->g->nodes.v[r->process], pid) == GET(thread, first, tid);
 
 	if (r->threads.n > 1 && r->process == NODE_NONE)
-		r->text = wf_text(x->w, "%zu %s of %" PRIu32 " processes", r->threads.n, r->name, r->processes);
+		r->text = wf_text(x->w, "%zu %s threads of %" PRIu32 " processes", r->threads.n, r->name, r->processes);
 	else if (r->threads.n > 1)
-		r->text = wf_text(x->w, "%zu %s%s%s", r->threads.n, r->name, process ? " of " : "",
+		r->text = wf_text(x->w, "%zu %s threads%s%s", r->threads.n, r->name, process ? " of " : "",
 				  process ?: "");
 	else if (main || !process)
 		r->text = wf_thread_text(x->w, x->g, r->threads.v[0]);
