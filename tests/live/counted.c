@@ -228,6 +228,7 @@ static int observe(struct collect *c, const char *name, const char *const *refus
 		printf("skip: probe sched does not open here\n");
 		return 77;
 	}
+	collect_begin(c);
 	sample(c, &g, false);
 	graph_done(&g);
 	/* What comes with being new (its own copies of pages) is of this interval. */

@@ -43,6 +43,17 @@ def record(folder, *options):
     return path, took, recorder.returncode, said
 
 
+def begins_whole(path, *options):
+    """The first look takes its time: what threads do meanwhile is of the first interval, not left out of it."""
+    if "--no-ebpf" in options:
+        return []
+    db = sqlite3.connect(path)
+    length = db.execute("SELECT end_ns - start_ns FROM interval WHERE n = 0").fetchone()[0]
+    seen = db.execute("SELECT max(run_ns + runq_ns + blocked_ns) FROM series_thread WHERE interval = 0").fetchone()[0] or 0
+    print(f"first interval: {length / 1e6:.0f} ms, of which a thread was observed for {seen / 1e6:.0f} ms")
+    return [] if seen > .6 * length else ["threads were not observed from the beginning of the first interval"]
+
+
 def check(folder, *options):
     path, took, status, said = record(folder, *options)
     problems = []
@@ -53,6 +64,7 @@ def check(folder, *options):
     # Far from what a quiet host needs, and as far from the time that the lock is held.
     if longest > HELD / 2 + .5:
         problems.append(f"an interval took {longest:.1f} s")
+    problems += begins_whole(path, *options)
     losses = {(r["source"], r["cause"]): r["count"] for r in json.loads(subprocess.run(
         [WITTY, "show", path, "summary", "--format", "json"], capture_output=True, text=True,
         check=True).stdout)["lost"]}
