@@ -202,7 +202,7 @@ static void play(void *arg)
 		pthread_mutex_unlock(&t->lock);
 		work_us(t->d->size / 10);
 		rest_us(t->d->size);
-		if (!t->d->healthy && !p->me && elapsed_s() > t->d->after_s) {
+		if (!t->d->healthy && !p->me && is_over(t->d)) {
 			/* Nobody changed `turn`: the other one will look, and wait again. */
 			pthread_cond_signal(&t->moved[1]);
 			pthread_mutex_lock(&t->lock);
@@ -250,7 +250,7 @@ static void take_both(void *arg)
 	uint64_t random = l->d->seed + t->me;
 
 	for (;;) {
-		bool wrong = !l->d->healthy && elapsed_s() > l->d->after_s;
+		bool wrong = !l->d->healthy && is_over(l->d);
 		unsigned first = wrong ? t->me : 0;
 
 		pthread_mutex_lock(&l->lock[first]);

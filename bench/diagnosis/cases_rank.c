@@ -53,7 +53,7 @@ static void run(void *arg)
 		work_us(slow && (r->fault == COMPUTES || r->fault == ROTATES) ? d->size : d->size / 10);
 		if (slow && r->fault == WRITES)
 			checkpoint(r);
-		if (slow && r->fault == STOPS && elapsed_s() > d->after_s)
+		if (slow && r->fault == STOPS && is_over(d))
 			raise(SIGSTOP);
 		pthread_barrier_wait(&r->m->all);
 		/* As for a device. */

@@ -20,6 +20,7 @@
 /* Who takes part: written by each as it starts, in memory that all processes share. */
 struct roles {
 	unsigned wanted, ready;
+	bool over; /* who is to come to a stop does so */
 	struct {
 		char role[24];
 		pid_t pid, tid;
@@ -62,6 +63,17 @@ static double seconds(clockid_t clock)
 double elapsed_s(void)
 {
 	return seconds(CLOCK_MONOTONIC) - ((double)began.tv_sec + (double)began.tv_nsec / 1e9);
+}
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	__atomic_store_n(&roles->over, true, __ATOMIC_RELAXED);
+}
+
+bool is_over(const struct diag *d)
+{
+	return elapsed_s() > d->after_s || __atomic_load_n(&roles->over, __ATOMIC_RELAXED);
 }
 
 static void spin(uint64_t loops)
@@ -237,6 +249,7 @@ int main(int argc, char **argv)
 		usage();
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	roles = shared_memory(sizeof(*roles));
+	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = on_signal, .sa_flags = SA_RESTART}, NULL);
 	calibrate();
 	c->start(&d);
 	report(c->name);

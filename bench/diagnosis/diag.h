@@ -17,7 +17,7 @@ struct diag {
 	unsigned threads; /**< how many take part, those to blame not counted; at least 1 */
 	unsigned size;	  /**< length of a step, in us of CPU time where it is work */
 	uint64_t seed;	  /**< of pauses and lengths */
-	double after_s;	  /**< cases that come to a stop: when they do, counted from the start of the program */
+	double after_s;	  /**< cases that come to a stop: when they do, counted from the start of the program; SIGUSR1: at once */
 	const char *dir;  /**< folder for files, on a disk */
 };
 
@@ -41,6 +41,8 @@ void work_us(unsigned us);
 
 /** Monotonic time since the program started. */
 double elapsed_s(void);
+/** Whether cases that come to a stop do so by now: after_s has passed, or SIGUSR1 has come. */
+bool is_over(const struct diag *d);
 
 /**
  * Start a thread of this process that never ends.
