@@ -166,53 +166,58 @@ static void look_at(struct hosts_work *w, struct graph *g, const struct host_par
 	free(k);
 }
 
-/* Some of the hosts, out of a graph that may have more. */
+/* What belongs to one host, in numbers of the whole graph. */
 struct share {
-	struct graph g;
-	uint32_t *back; /* [g.nodes.n] number in the whole graph */
+	struct number_list nodes, edges;
 };
 
-/* What belongs to hosts from @first on, before @end. Relations to others belong to all of them together. */
-static void take_share(const struct hosts_work *w, const struct graph *g, const uint32_t *back, uint32_t first, uint32_t end,
-		       struct share *ret)
+/* Relations to other hosts belong to all of them together. */
+static struct share *make_shares(const struct hosts_work *w)
 {
-	const struct graph *whole = w->s->g;
-	bool *nodes = mem_alloc(g->nodes.n + 1), *edges = mem_alloc(g->edges.n + 1);
-	uint32_t *to = mem_alloc((g->nodes.n + 1) * sizeof(*to)), *unused = mem_alloc((g->edges.n + 1) * sizeof(*unused));
+	const struct graph *g = w->s->g;
+	struct share *ret = mem_alloc(w->hosts.n * sizeof(*ret));
+	uint32_t *hosts = mem_alloc((g->nodes.n + 1) * sizeof(*hosts));
 
-	for (size_t i = 0; i < g->nodes.n; i++) {
-		uint32_t host = number_of(&w->by_ns, whole->nodes.v[back ? back[i] : i]->ns);
-
-		nodes[i] = host != IDMAP_NONE && host >= first && host < end;
+	for (uint32_t i = 0; i < g->nodes.n; i++) {
+		hosts[i] = number_of(&w->by_ns, g->nodes.v[i]->ns);
+		if (hosts[i] != IDMAP_NONE)
+			vec_push(&ret[hosts[i]].nodes.v, i);
 	}
-	for (size_t i = 0; i < g->edges.n; i++)
-		edges[i] = nodes[g->edges.v[i]->source] && nodes[g->edges.v[i]->target];
-	graph_init(&ret->g);
-	graph_merge_some(&ret->g, g, nodes, edges, to, unused);
-	ret->back = mem_alloc((ret->g.nodes.n + 1) * sizeof(*ret->back));
-	for (uint32_t i = 0; i < g->nodes.n; i++)
-		if (to[i] != NODE_NONE)
-			ret->back[to[i]] = back ? back[i] : i;
-	free(nodes);
-	free(edges);
-	free(to);
-	free(unused);
+	for (uint32_t i = 0; i < g->edges.n; i++) {
+		uint32_t host = hosts[g->edges.v[i]->source];
+
+		if (host != IDMAP_NONE && host == hosts[g->edges.v[i]->target])
+			vec_push(&ret[host].edges.v, i);
+	}
+	free(hosts);
+	return ret;
 }
 
-/* Half by half, so that a graph of many hosts is not gone through once for each: O((V + E) log hosts). */
-static void look_at_hosts(struct hosts_work *w, const struct graph *g, const uint32_t *back, uint32_t first, uint32_t end)
+/* The graph is gone through once, and each host's part of it once more, however many there are. */
+static void look_at_hosts(struct hosts_work *w)
 {
-	struct share part;
+	const struct graph *g = w->s->g;
+	struct share *shares = make_shares(w);
+	uint32_t *map = mem_alloc((g->nodes.n + 1) * sizeof(*map));
 
-	take_share(w, g, back, first, end, &part);
-	if (end - first == 1) {
-		look_at(w, &part.g, &w->hosts.v[first], part.back);
-	} else {
-		look_at_hosts(w, &part.g, part.back, first, first + (end - first) / 2);
-		look_at_hosts(w, &part.g, part.back, first + (end - first) / 2, end);
+	for (size_t i = 0; i < g->nodes.n; i++)
+		map[i] = NODE_NONE;
+	for (size_t i = 0; i < w->hosts.n; i++) {
+		struct number_list back = {0};
+		struct graph part;
+
+		graph_init(&part);
+		graph_merge_listed(&part, g, &shares[i].nodes, &shares[i].edges, map, &back);
+		vec_for(&back.v, n)
+			map[*n] = NODE_NONE;
+		look_at(w, &part, &w->hosts.v[i], back.v.v);
+		graph_done(&part);
+		vec_done(&back.v);
+		vec_done(&shares[i].nodes.v);
+		vec_done(&shares[i].edges.v);
 	}
-	graph_done(&part.g);
-	free(part.back);
+	free(map);
+	free(shares);
 }
 
 bool findings_of_hosts(struct findings *f, const struct study *s)
@@ -224,8 +229,7 @@ bool findings_of_hosts(struct findings *f, const struct study *s)
 	n = (uint32_t)w.hosts.n;
 	if (n > 1) {
 		find_status(&w);
-		look_at_hosts(&w, s->g, NULL, 0, n / 2);
-		look_at_hosts(&w, s->g, NULL, n / 2, n);
+		look_at_hosts(&w);
 	}
 	vec_done(&w.hosts);
 	idmap_done(&w.by_ns);

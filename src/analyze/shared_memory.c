@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "derive_flows.h"
+#include "hash.h"
+#include "idmap.h"
 
 bool shared_memory_is_path(const struct shared_object *o)
 {
@@ -115,34 +117,62 @@ static void add_wakers(struct graph *g, struct shared_object *o, const struct ed
 	}
 }
 
-/* A shared futex is named DEV:INODE:OFFSET, as the memory that it lies in. */
-static bool lies_in(const char *futex_key, const struct node *memory)
-{
-	char begin[80];
+/* A shared futex is named DEV:INODE:OFFSET, as the memory that it lies in, of the same host. */
+struct memory_name {
+	const char *ns;
+	char begin[80]; /* "DEV:INODE:" */
+	uint32_t object, next; /* of the same hash; IDMAP_NONE: the last one */
+};
 
-	if (!HAS(shared_memory, memory, dev) || !HAS(shared_memory, memory, inode))
-		return false;
-	snprintf(begin, sizeof(begin), "%.40s:%llu:", GET(shared_memory, memory, dev),
-		 (unsigned long long)GET(shared_memory, memory, inode));
-	return !strncmp(futex_key, begin, strlen(begin));
+struct memory_names {
+	VEC(struct memory_name) v;
+	struct idmap by_hash;
+};
+
+static uint64_t name_hash(const char *ns, const char *begin, size_t n)
+{
+	return hash_bytes(begin, n, hash_bytes(ns, strlen(ns), 1));
 }
 
-static void add_evidence(struct graph *g, struct shared_objects *all, const struct node *futex)
+static void add_name(struct memory_names *x, const struct graph *g, const struct shared_object *o, uint32_t object)
 {
-	vec_for(&all->v, o) {
-		struct edge_list in;
+	const struct node *memory = g->nodes.v[o->node];
+	struct memory_name m = {.ns = memory->ns, .object = object};
+	uint64_t hash;
 
-		if (o->mappers.n < 2 || !lies_in(GET(futex, futex, futex_key), g->nodes.v[o->node]))
+	if (o->mappers.n < 2 || !HAS(shared_memory, memory, dev) || !HAS(shared_memory, memory, inode))
+		return;
+	snprintf(m.begin, sizeof(m.begin), "%.40s:%llu:", GET(shared_memory, memory, dev),
+		 (unsigned long long)GET(shared_memory, memory, inode));
+	hash = name_hash(m.ns, m.begin, strlen(m.begin));
+	m.next = idmap_get(&x->by_hash, hash, 0);
+	idmap_put(&x->by_hash, hash, 0, (uint32_t)x->v.n);
+	vec_push(&x->v, m);
+}
+
+static void add_evidence(struct graph *g, struct shared_objects *all, const struct memory_names *x, const struct node *futex)
+{
+	const char *key = GET(futex, futex, futex_key), *end = strrchr(key, ':');
+	size_t n = end ? (size_t)(end + 1 - key) : 0;
+	struct edge_list in = {0};
+
+	for (uint32_t i = n ? idmap_get(&x->by_hash, name_hash(futex->ns, key, n), 0) : IDMAP_NONE; i != IDMAP_NONE;
+	     i = x->v.v[i].next) {
+		const struct memory_name *m = &x->v.v[i];
+
+		if (strcmp(m->ns, futex->ns) || strncmp(m->begin, key, n) || m->begin[n])
 			continue;
 		in = graph_in(g, futex->index);
-		for (size_t i = 0; i < in.n; i++)
-			if (g->edges.v[in.v[i]]->type == &waits_for_type)
-				add_wakers(g, o, g->edges.v[in.v[i]]);
+		for (size_t k = 0; k < in.n; k++)
+			if (g->edges.v[in.v[k]]->type == &waits_for_type)
+				add_wakers(g, &all->v.v[m->object], g->edges.v[in.v[k]]);
 	}
 }
 
 void shared_memory_objects(struct graph *g, struct shared_objects *ret)
 {
+	struct memory_names names = {0};
+
 	memset(ret, 0, sizeof(*ret));
 	vec_for(&g->nodes, n) {
 		struct shared_object *o;
@@ -153,9 +183,13 @@ void shared_memory_objects(struct graph *g, struct shared_objects *ret)
 		o->node = (*n)->index;
 		add_mappers(g, o);
 	}
+	for (uint32_t i = 0; i < ret->v.n; i++)
+		add_name(&names, g, &ret->v.v[i], i);
 	vec_for(&g->nodes, n)
 		if ((*n)->type == &futex_type)
-			add_evidence(g, ret, *n);
+			add_evidence(g, ret, &names, *n);
+	vec_done(&names.v);
+	idmap_done(&names.by_hash);
 	vec_for(&ret->v, o)
 		if (o->wakes.n)
 			qsort(o->wakes.v, o->wakes.n, sizeof(*o->wakes.v), compare_wakes);

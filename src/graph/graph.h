@@ -192,6 +192,20 @@ void graph_merge(struct graph *into, const struct graph *from, uint32_t *ret_nod
 void graph_merge_some(struct graph *into, const struct graph *from, const bool *nodes, const bool *edges,
 		      uint32_t *ret_nodes, uint32_t *ret_edges);
 
+/** Numbers of nodes or edges. */
+struct number_list {
+	VEC(uint32_t) v;
+};
+
+/**
+ * As graph_merge_some(), for those that are listed: what is not is not looked at, so that a large graph can be taken apart.
+ *
+ * @param map       [from->nodes.n] all NODE_NONE; index in @p into of each node that was taken
+ * @param ret_taken gets the nodes that were taken, in their order in @p into when that was empty
+ */
+void graph_merge_listed(struct graph *into, const struct graph *from, const struct number_list *nodes,
+			const struct number_list *edges, uint32_t *map, struct number_list *ret_taken);
+
 /**
  * As graph_merge_some(), with nodes that stand for others: edges and references of those go to it, and
  * what is known of the others is left out.

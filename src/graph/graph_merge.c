@@ -11,6 +11,7 @@ struct merging {
 	const char *ns;         /* instead of "local"; NULL: as it is */
 	const uint32_t *stands; /* what stands for each node; NULL: itself */
 	uint32_t *nodes; /* index in `into` of each node of `from`, NODE_NONE: not there yet */
+	struct number_list *taken; /* gets the nodes of `from` that were copied; NULL: not wanted */
 };
 
 static void copy_fields(const struct merging *m, const struct type *t, uint64_t measured,
@@ -54,6 +55,8 @@ static uint32_t copy_node(const struct merging *m, uint32_t index)
 	d->extra = n->extra ? graph_str(m->into, n->extra) : NULL;
 	d->measured = n->measured;
 	copy_fields(m, n->type, n->measured, d->data, n->data);
+	if (m->taken)
+		vec_push(&m->taken->v, index);
 	return m->nodes[index] = graph_add_node(m->into, d)->index;
 }
 
@@ -96,6 +99,17 @@ void graph_merge_some(struct graph *into, const struct graph *from, const bool *
 	struct merging m = {.into = into, .from = from, .nodes = ret_nodes};
 
 	merge(&m, nodes, edges, ret_edges);
+}
+
+void graph_merge_listed(struct graph *into, const struct graph *from, const struct number_list *nodes,
+			const struct number_list *edges, uint32_t *map, struct number_list *ret_taken)
+{
+	struct merging m = {.into = into, .from = from, .nodes = map, .taken = ret_taken};
+
+	vec_for(&nodes->v, i)
+		copy_node(&m, *i);
+	vec_for(&edges->v, i)
+		copy_edge(&m, from->edges.v[*i]);
 }
 
 void graph_merge_joined(struct graph *into, const struct graph *from, const bool *nodes,
