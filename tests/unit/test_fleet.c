@@ -361,6 +361,23 @@ static int remove_folder(void **state)
 	return system(command);
 }
 
+TEST(parts_of_a_new_host_are_not_forgotten)
+{
+	struct fleet_store *s = open_store("new.db");
+	struct fleet_message m = message("a", "r", 1, "first ");
+	struct err e;
+
+	m.parts = 2;
+	put(s, &m);
+	assert_int_equal(fleet_store_forget(s, NOW - SECOND, &e), 0);
+	m.part = 2;
+	m.payload = "second";
+	m.n = strlen(m.payload);
+	put(s, &m);
+	assert_int_equal(counts(s).taken, 1);
+	fleet_store_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +393,7 @@ int main(void)
 	    cmocka_unit_test(runs_are_remembered_up_to_a_limit),
 	    cmocka_unit_test(addresses_name_servers_and_a_stream),
 	    cmocka_unit_test(members_are_found_by_their_path),
+	    cmocka_unit_test(parts_of_a_new_host_are_not_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

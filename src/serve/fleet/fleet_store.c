@@ -37,7 +37,7 @@ enum statement {
 static const char *const sql[STATEMENTS] = {
 	[HOST_FIND] = "SELECT id, end_ns FROM host WHERE name = ?1 AND boot = ?2",
 	[HOST_ADD] = "INSERT INTO host(name, boot, run, seq, start_ns, end_ns, interval_ns, received_ns, duplicates, snapshot)"
-		     " VALUES(?1, ?2, '', 0, 0, 0, 0, 0, 0, x'')",
+		     " VALUES(?1, ?2, '', 0, 0, 0, 0, ?3, 0, x'')",
 	[HOST_SET] = "UPDATE host SET run = ?2, seq = ?3, start_ns = ?4, end_ns = ?5, interval_ns = ?6, received_ns = ?7,"
 		     " snapshot = ?8 WHERE id = ?1",
 	[HOST_AGAIN] = "UPDATE host SET duplicates = duplicates + 1 WHERE id = ?1",
@@ -175,7 +175,8 @@ static int run(struct fleet_store *s, enum statement which, const int64_t *v, in
 #define RUN(s, which, ...)                                                                         \
 	run(s, which, (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
-static int find_host(struct fleet_store *s, const struct fleet_message *m, int64_t *ret, uint64_t *ret_end_ns)
+/* A new one was heard of now, even when its first message is not whole yet: it must not be forgotten with its parts. */
+static int find_host(struct fleet_store *s, const struct fleet_message *m, uint64_t now_ns, int64_t *ret, uint64_t *ret_end_ns)
 {
 	for (int tries = 0; tries < 2; tries++) {
 		sqlite3_stmt *st = statement(s, HOST_FIND);
@@ -194,6 +195,7 @@ static int find_host(struct fleet_store *s, const struct fleet_message *m, int64
 		st = statement(s, HOST_ADD);
 		bind_text(st, 1, m->host);
 		bind_text(st, 2, m->boot);
+		sqlite3_bind_int64(st, 3, (int64_t)now_ns);
 		if (rc != SQLITE_DONE || sqlite3_step(st) != SQLITE_DONE)
 			break;
 		sqlite3_reset(st);
@@ -339,7 +341,7 @@ int fleet_store_put(struct fleet_store *s, const struct fleet_message *m, uint64
 	int64_t host, of;
 	int known = -EIO, rc;
 
-	if (!find_host(s, m, &host, &end_ns) && !find_run(s, host, m->run, &of))
+	if (!find_host(s, m, now_ns, &host, &end_ns) && !find_run(s, host, m->run, &of))
 		known = is_taken(s, of, (int64_t)m->seq);
 	if (known > 0)
 		return RUN(s, HOST_AGAIN, host) ? failed(s, "write", e) : 0;
