@@ -55,29 +55,59 @@ static size_t bytes_of(const struct board *b)
 	return sum;
 }
 
-/* One snapshot that need not be kept, or NULL. Freed by the caller, outside of the lock. */
+/* The newest one whose analysis is there, SIZE_MAX: none. */
+static size_t newest_analysed(const struct board *b)
+{
+	for (size_t i = b->v.n; i-- > 0;)
+		if (atomic_load_explicit(&b->v.v[i]->analysed, memory_order_acquire))
+			return i;
+	return SIZE_MAX;
+}
+
+/*
+ * One snapshot that need not be kept, or NULL. Freed by the caller, outside of the lock. The newest, and the newest that
+ * was analysed, are what is asked for: they stay, however old and large.
+ */
 static struct snapshot *surplus(struct board *b)
 {
 	uint64_t newest = b->v.n ? b->v.v[b->v.n - 1]->end_ns : 0;
+	size_t analysed = newest_analysed(b), first = analysed == 0;
 
-	if (b->v.n < 2)
+	if (b->v.n < first + 2)
 		return NULL;
-	if (b->v.v[0]->end_ns + b->limits.keep_ns < newest)
-		return take(b, 0);
+	if (b->v.v[first]->end_ns + b->limits.keep_ns < newest)
+		return take(b, first);
 	for (size_t i = 1; i + 1 < b->v.n; i++)
-		if (b->v.v[i]->end_ns + b->limits.spacing_ns < newest &&
+		if (i != analysed && b->v.v[i]->end_ns + b->limits.spacing_ns < newest &&
 		    b->v.v[i]->end_ns - b->v.v[i - 1]->end_ns < b->limits.spacing_ns / 10 * 9)
 			return take(b, i);
 	if (bytes_of(b) > b->limits.keep_bytes) {
 		b->evicted++;
-		return take(b, 0);
+		return take(b, first);
 	}
 	return NULL;
 }
 
+/*
+ * Texts of one snapshot that is seldom asked for by now: most of its memory, and they can be made again. Who holds none
+ * can get one only by the lock, so that of what only the board holds nobody reads a text.
+ */
+static bool cool(struct board *b, struct snapshot_texts *ret)
+{
+	size_t analysed = newest_analysed(b);
+
+	for (size_t i = 0; i + 1 < b->v.n; i++)
+		if (i != analysed && atomic_load_explicit(&b->v.v[i]->refs, memory_order_acquire) == 1 &&
+		    snapshot_take_texts(b->v.v[i], ret))
+			return true;
+	return false;
+}
+
 void board_put(struct board *b, struct snapshot *s)
 {
+	struct snapshot_texts texts;
 	struct snapshot *old;
+	bool some;
 
 	pthread_mutex_lock(&b->lock);
 	s->seq = ++b->seq;
@@ -90,6 +120,13 @@ void board_put(struct board *b, struct snapshot *s)
 		pthread_mutex_unlock(&b->lock);
 		snapshot_unref(old);
 	} while (old);
+	do {
+		pthread_mutex_lock(&b->lock);
+		some = cool(b, &texts);
+		pthread_mutex_unlock(&b->lock);
+		if (some)
+			snapshot_texts_done(&texts);
+	} while (some);
 }
 
 struct snapshot *board_newest(struct board *b)
@@ -104,12 +141,12 @@ struct snapshot *board_newest(struct board *b)
 
 struct snapshot *board_analysed(struct board *b)
 {
-	struct snapshot *s = NULL;
+	struct snapshot *s;
+	size_t at;
 
 	pthread_mutex_lock(&b->lock);
-	for (size_t i = b->v.n; !s && i-- > 0;)
-		if (atomic_load_explicit(&b->v.v[i]->analysed, memory_order_acquire))
-			s = snapshot_ref(b->v.v[i]);
+	at = newest_analysed(b);
+	s = at == SIZE_MAX ? NULL : snapshot_ref(b->v.v[at]);
 	pthread_mutex_unlock(&b->lock);
 	return s;
 }

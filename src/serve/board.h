@@ -9,8 +9,8 @@
 struct board;
 
 struct board_limits {
-	uint64_t keep_ns;   /**< age up to which snapshots are kept, the newest excepted */
-	size_t keep_bytes;  /**< what they may have together, the newest excepted */
+	uint64_t keep_ns;   /**< age up to which snapshots are kept; the newest, and the newest that was analysed, excepted */
+	size_t keep_bytes;  /**< what they may have together, these excepted */
 	uint64_t spacing_ns; /**< those older than this are kept this far apart: their windows overlap */
 };
 
@@ -25,7 +25,7 @@ struct board_counts {
 struct board *board_new(const struct board_limits *l);
 void board_free(struct board *b);
 
-/** Publish: the board holds it too. Its `seq` is given here. */
+/** Publish: the board holds it too. Its `seq` is given here. Of older ones texts are forgotten that can be made again. */
 void board_put(struct board *b, struct snapshot *s);
 
 /** The newest, held for the caller; NULL: there is none yet. */

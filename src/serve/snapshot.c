@@ -103,6 +103,36 @@ const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
 	return !r->made ? NULL : packed->n ? packed : &r->plain;
 }
 
+bool snapshot_take_texts(struct snapshot *s, struct snapshot_texts *ret)
+{
+	bool some = false;
+
+	memset(ret, 0, sizeof(*ret));
+	for (int i = 0; i < RENDER_COUNT; i++) {
+		struct rendered *r = &s->texts[i];
+
+		if (!r->made || (i >= RENDER_TOPOLOGY && i <= RENDER_FINDINGS))
+			continue;
+		some = true;
+		ret->v[i][0] = r->plain;
+		memcpy(ret->v[i] + 1, r->packed, sizeof(r->packed));
+		memset(&r->plain, 0, sizeof(r->plain));
+		memset(r->packed, 0, sizeof(r->packed));
+		r->tried = 0;
+		r->made = false;
+		for (int k = 0; k <= ENCODING_COUNT; k++)
+			atomic_fetch_sub(&s->bytes, ret->v[i][k].cap);
+	}
+	return some;
+}
+
+void snapshot_texts_done(struct snapshot_texts *t)
+{
+	for (int i = 0; i < RENDER_COUNT; i++)
+		for (int k = 0; k <= ENCODING_COUNT; k++)
+			strbuf_done(&t->v[i][k]);
+}
+
 void snapshot_keep_text(struct snapshot *s, enum rendering what, struct strbuf *b)
 {
 	struct rendered *r = &s->texts[what];

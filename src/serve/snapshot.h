@@ -79,5 +79,19 @@ const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
 				   void (*make)(void *ctx, struct snapshot *s, struct strbuf *b),
 				   void *ctx, enum encoding want, enum encoding *ret_encoding);
 
+/** Texts that were taken out of a snapshot. */
+struct snapshot_texts {
+	struct strbuf v[RENDER_COUNT][1 + ENCODING_COUNT];
+};
+
+/**
+ * Take out those that can be made again: not those of the analysis. Only when nobody else holds the snapshot, nor can get it.
+ *
+ * @param ret snapshot_texts_done(), only after true
+ * @return false: there are none
+ */
+bool snapshot_take_texts(struct snapshot *s, struct snapshot_texts *ret);
+void snapshot_texts_done(struct snapshot_texts *t);
+
 /** Keep @p b, which is emptied, as the text @p what. Only before `analysed` is set. */
 void snapshot_keep_text(struct snapshot *s, enum rendering what, struct strbuf *b);
