@@ -164,6 +164,7 @@ static void save(struct collector *c)
 static void tick(struct collector *c, uint64_t due_ns)
 {
 	uint64_t began = clock_mono_ns(), floor_ns, took;
+	size_t bytes = 0, known = 0;
 
 	if (c->live)
 		live_tick(c->live);
@@ -174,6 +175,8 @@ static void tick(struct collector *c, uint64_t due_ns)
 		publish(c, floor_ns);
 	else
 		publish_made(c);
+	if (c->live)
+		bytes = history_bytes(live_history(c->live), &known);
 	took = clock_mono_ns() - began;
 	pthread_mutex_lock(&c->lock);
 	c->state.ticks++;
@@ -184,6 +187,8 @@ static void tick(struct collector *c, uint64_t due_ns)
 	if (began > due_ns + c->o.interval_ns / 10)
 		c->state.late_ticks++;
 	c->state.intervals = c->live ? history_intervals(live_history(c->live)) : 0;
+	c->state.intervals_bytes = bytes;
+	c->state.known_bytes = known;
 	c->state.last_ns = clock_real_ns();
 	pthread_mutex_unlock(&c->lock);
 	if (c->o.news)

@@ -36,6 +36,7 @@ struct collector_state {
 	uint64_t longest_ns; /**< likewise, the longest so far */
 	uint64_t busy_ns;    /**< sum of all */
 	size_t intervals;    /**< kept for the flight recorder */
+	size_t intervals_bytes, known_bytes; /**< of them; of what is known of all that is there */
 	uint64_t last_ns;    /**< end of the last one, since 1970; 0: none yet */
 };
 

@@ -263,6 +263,16 @@ size_t history_intervals(const struct history *h)
 	return h->kept.n;
 }
 
+size_t history_bytes(const struct history *h, size_t *ret_known)
+{
+	size_t sum = 0;
+
+	vec_for(&h->kept, i)
+		sum += (*i)->part.arena.used_bytes;
+	*ret_known = h->totals.arena.used_bytes + h->nodes.cap * sizeof(*h->nodes.v) + h->edges.cap * sizeof(*h->edges.v);
+	return sum;
+}
+
 const struct history_interval *history_interval(const struct history *h, size_t i)
 {
 	return h->kept.v[i];

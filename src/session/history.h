@@ -37,6 +37,8 @@ void history_add(struct history *h, struct graph *part, uint64_t end_ns);
 
 /** Number of intervals that are kept; 0 before the first. */
 size_t history_intervals(const struct history *h);
+/** Memory of the kept intervals, and of what is known of all that is there (history_totals()). */
+size_t history_bytes(const struct history *h, size_t *ret_known);
 /** One of them, 0 is the oldest. Valid until the next is added. */
 const struct history_interval *history_interval(const struct history *h, size_t i);
 
