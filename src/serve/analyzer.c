@@ -20,12 +20,17 @@
 #include "studied.h"
 
 #define REST_TIMES 4
+#define REST_TIMES_FLEET 1
 #define LIST_MAX   50 /* of each list in an answer */
+
+#define PAST_MAX   1000
 
 /* A finding that was there last time: its rule and what it is about. */
 struct known {
 	char *key, *text;
 	bool still;
+	uint64_t first_ns, last_ns; /* of the windows that it was found in, since 1970 */
+	uint64_t times;
 };
 
 struct analyzer {
@@ -33,7 +38,9 @@ struct analyzer {
 	pthread_t thread;
 	struct limits limits;
 	VEC(struct known) known;
-	pthread_mutex_t lock; /* of the counts, and for waiting */
+	VEC(struct known) past; /* that are over, in that order; without their keys */
+	uint64_t past_from_ns;	/* before this some were forgotten */
+	pthread_mutex_t lock; /* of these and the counts, and for waiting */
 	pthread_cond_t wake;
 	bool quit;
 	struct analyzer_counts counts;
@@ -152,10 +159,21 @@ static void raise_finding(struct analyzer *z, struct analysis *k, const struct f
 	write_finding(&w, k->study.g, f);
 	json_writer_finish(&w, &e);
 	tell(z, "raised", text.s, snap->seq);
-	vec_push(&z->known, ((struct known){key, text.s, true}));
+	vec_push(&z->known, ((struct known){key, text.s, true, snap->start_ns, snap->end_ns, 1}));
 	z->counts.raised++;
 	if (f->severity >= SEVERITY_WARNING && z->s->flight)
 		flight_finding(z->s->flight, f->rule);
+}
+
+static void keep_past(struct analyzer *z, const struct known *gone)
+{
+	if (z->past.n >= PAST_MAX) {
+		z->past_from_ns = z->past.v[0].last_ns;
+		free(z->past.v[0].text);
+		memmove(z->past.v, z->past.v + 1, (z->past.n - 1) * sizeof(*z->past.v));
+		z->past.n--;
+	}
+	vec_push(&z->past, *gone);
 }
 
 static void clear_gone(struct analyzer *z, const struct snapshot *snap)
@@ -170,7 +188,7 @@ static void clear_gone(struct analyzer *z, const struct snapshot *snap)
 		tell(z, "cleared", it->text, snap->seq);
 		z->counts.cleared++;
 		free(it->key);
-		free(it->text);
+		keep_past(z, it);
 	}
 	z->known.n = kept;
 }
@@ -193,8 +211,11 @@ static bool compare(struct analyzer *z, struct analysis *k, const struct snapsho
 		vec_for(&z->known, it)
 			if (!strcmp(it->key, key))
 				found = it;
-		if (found)
+		if (found) {
 			found->still = true;
+			found->last_ns = snap->end_ns;
+			found->times++;
+		}
 		if (found || f->severity < SEVERITY_NOTICE)
 			free(key);
 		else
@@ -233,6 +254,8 @@ static void analyse(struct analyzer *z, struct snapshot *snap)
 	z->counts.analyses++;
 	z->counts.last_ns = clock_mono_ns() - began;
 	z->counts.busy_ns += z->counts.last_ns;
+	z->counts.rest_ns = z->counts.last_ns * (z->s->fleet ? REST_TIMES_FLEET : REST_TIMES);
+	z->counts.newest_ns = snap->end_ns;
 	pthread_mutex_unlock(&z->lock);
 	if (news && write(z->s->news_fd, &one, sizeof(one)) < 0)
 		return;
@@ -260,7 +283,7 @@ static void *run(void *ctx)
 		seq = snap->seq;
 		analyse(z, snap);
 		snapshot_unref(snap);
-		rest(z, z->counts.last_ns * REST_TIMES);
+		rest(z, z->counts.rest_ns);
 	}
 	return NULL;
 }
@@ -301,9 +324,47 @@ void analyzer_stop(struct analyzer *z)
 		free(it->text);
 	}
 	vec_done(&z->known);
+	vec_for(&z->past, it)
+		free(it->text);
+	vec_done(&z->past);
 	pthread_cond_destroy(&z->wake);
 	pthread_mutex_destroy(&z->lock);
 	free(z);
+}
+
+static void write_past(struct json_writer *w, const struct known *f, bool current)
+{
+	json_write_object(w);
+	json_key_u64(w, "first_ns", f->first_ns);
+	json_key_u64(w, "last_ns", f->last_ns);
+	json_key_u64(w, "analyses", f->times);
+	json_write_key(w, "current");
+	json_write_bool(w, current);
+	json_write_key(w, "finding");
+	json_write_raw(w, f->text, strlen(f->text));
+	json_write_object_end(w);
+}
+
+uint64_t analyzer_between(struct analyzer *z, uint64_t from_ns, uint64_t to_ns, struct strbuf *b)
+{
+	struct json_writer w;
+	uint64_t since;
+	struct err e;
+
+	json_writer_init_strbuf(&w, b, 0);
+	json_write_array(&w);
+	pthread_mutex_lock(&z->lock);
+	vec_for(&z->past, f)
+		if (f->first_ns <= to_ns && f->last_ns >= from_ns)
+			write_past(&w, f, false);
+	vec_for(&z->known, f)
+		if (f->first_ns <= to_ns && f->last_ns >= from_ns)
+			write_past(&w, f, true);
+	since = z->past_from_ns;
+	pthread_mutex_unlock(&z->lock);
+	json_write_array_end(&w);
+	json_writer_finish(&w, &e);
+	return since;
 }
 
 void analyzer_get(struct analyzer *z, struct analyzer_counts *ret)

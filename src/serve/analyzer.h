@@ -3,10 +3,12 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "strbuf.h"
 
 /*
  * The thread that analyses snapshots: topology, threads, waits, findings. It takes the newest one that
- * there is, so that it falls behind rather than pile up work, and rests as long as its work took, four times.
+ * there is, so that it falls behind rather than pile up work, and rests as long as its work took, four times; that of a fleet,
+ * which has its machine to itself, once.
  */
 struct analyzer;
 struct server;
@@ -14,9 +16,20 @@ struct server;
 struct analyzer_counts {
 	uint64_t analyses;
 	uint64_t last_ns, busy_ns; /**< what the last one took, and all together */
+	uint64_t rest_ns;	   /**< between the last one's end and the next one's begin, at least */
+	uint64_t newest_ns;	   /**< end of the window that was analysed last, since 1970; 0: none yet */
 	uint64_t raised, cleared;  /**< findings that came and went */
 	unsigned current[4];	   /**< findings there are, by severity */
 };
+
+/**
+ * Findings of Notice and above that held at any time between two, those that are over first: when, in how many analyses, and what they
+ * said when they came up, as a JSON array appended to @p b. The newest thousand that are over are kept.
+ *
+ * @param from_ns,to_ns since 1970
+ * @return since when all of them are known, since 1970
+ */
+uint64_t analyzer_between(struct analyzer *z, uint64_t from_ns, uint64_t to_ns, struct strbuf *b);
 
 int analyzer_start(struct analyzer **ret, struct server *s, struct err *e);
 /** board_stop() comes first. NULL is fine. */

@@ -9,7 +9,7 @@ extern const struct route route_root, route_help, route_graph, route_compressed,
 extern const struct route route_summary, route_openapi, route_metrics, route_events, route_snapshots;
 extern const struct route route_entities, route_entity, route_edges, route_neighbours, route_flows, route_paths,
 	route_shared, route_waits, route_wakes, route_numa;
-extern const struct route route_topology, route_waitfor, route_page_data, route_hotspots, route_bottlenecks, route_findings, route_diff;
+extern const struct route route_topology, route_waitfor, route_page_data, route_hotspots, route_bottlenecks, route_findings, route_between, route_diff;
 extern const struct route route_fleet;
 extern const struct route route_recordings, route_recording, route_record;
 

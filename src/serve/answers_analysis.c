@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer.h"
 #include "answers.h"
 #include "compare.h"
 #include "flight.h"
@@ -55,6 +56,21 @@ static void answer_bottlenecks(struct server *s, const struct request *r, struct
 static void answer_findings(struct server *s, const struct request *r, struct reply *a)
 {
 	answer_analysis(s, r, a, RENDER_FINDINGS);
+}
+
+static void answer_between(struct server *s, const struct request *r, struct reply *a)
+{
+	uint64_t from = request_count(r, "from_at", 0), to = request_count(r, "to_at", INT64_MAX), since;
+	struct strbuf list = {0};
+
+	if (from > to) {
+		reply_error(a, 400, "'from_at' is behind 'to_at'");
+		return;
+	}
+	since = analyzer_between(s->analyzer, from, to, &list);
+	strbuf_addf(&a->body, "{\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64 ",\"complete_from_ns\":%" PRIu64 ",\"findings\":%s}",
+		    from, to, since > s->started_ns ? since : s->started_ns, strbuf_str(&list));
+	strbuf_done(&list);
 }
 
 struct both {
@@ -213,6 +229,12 @@ const struct route route_bottlenecks = {"GET", "/api/v1/bottlenecks", "Findings,
 const struct route route_findings = {"GET", "/api/v1/findings", "What holds the host back, most time lost first",
 				     RIGHT_READ, false, JSON, ANALYSIS_SCHEMA, .params = {P_SNAPSHOT, P_AT},
 				     .answer = answer_findings};
+const struct route route_between = {
+	"GET", "/api/v1/findings/between", "Findings that held at any time between two, and when", RIGHT_READ, false, JSON,
+	"{\"type\":\"object\",\"required\":[\"from_ns\",\"to_ns\",\"complete_from_ns\",\"findings\"]}",
+	.params = {{"from_at", PARAM_COUNT_OF, .max = INT64_MAX, .doc = "ns since 1970 (default: all that is known)"},
+		   {"to_at", PARAM_COUNT_OF, .max = INT64_MAX, .doc = "likewise (default: now)"}},
+	.answer = answer_between};
 const struct route route_diff = {
 	"GET", "/api/v1/diff", "What changed between two snapshots", RIGHT_READ, false, JSON,
 	"{\"type\":\"object\",\"required\":[\"from\",\"to\",\"analysis\"]}",

@@ -1,5 +1,6 @@
 /* What the server says of itself: its work, its cost, and what was lost. */
 #include <dirent.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -43,6 +44,9 @@ static void add_collector(struct metrics *m, struct server *s)
 			"End of the last interval, since 1970.", (double)c.last_ns / 1e9);
 	add_one(m, METRIC_GAUGE, "witty_kept_intervals", "1", "Intervals that the flight recorder keeps.",
 		(double)c.intervals);
+	add_one(m, METRIC_GAUGE, "witty_kept_intervals_bytes", "By", "Memory of these intervals.", (double)c.intervals_bytes);
+	add_one(m, METRIC_GAUGE, "witty_known_bytes", "By",
+		"Memory of what is known of all that is there, and of what was there minutes ago.", (double)c.known_bytes);
 	add_one(m, METRIC_GAUGE, "witty_snapshots", "1", "Snapshots kept.", (double)b.snapshots);
 	add_one(m, METRIC_GAUGE, "witty_snapshots_bytes", "By", "Memory of the snapshots kept.", (double)b.bytes);
 	add_one(m, METRIC_COUNTER, "witty_snapshots_evicted_total", "1",
@@ -83,6 +87,9 @@ static void add_analysis(struct metrics *m, struct server *s)
 	add_one(m, METRIC_COUNTER, "witty_analyses_total", "1", "Snapshots analysed.", (double)c.analyses);
 	add_one(m, METRIC_GAUGE, "witty_analysis_duration_seconds", "s", "Time that the last analysis took.",
 		(double)c.last_ns / 1e9);
+	if (c.newest_ns)
+		add_one(m, METRIC_GAUGE, "witty_analysis_lag_seconds", "s", "Age of the newest window that has been analysed.",
+			m->now_ns > c.newest_ns ? (double)(m->now_ns - c.newest_ns) / 1e9 : 0);
 	add_one(m, METRIC_COUNTER, "witty_analysis_busy_seconds_total", "s", "Time spent on analyses.",
 		(double)c.busy_ns / 1e9);
 	add_one(m, METRIC_COUNTER, "witty_findings_raised_total", "1", "Findings that came up.", (double)c.raised);
@@ -158,6 +165,7 @@ static void add_process(struct metrics *m, struct server *s)
 	CLEANUP_FCLOSE FILE *f = fopen("/proc/self/statm", "re");
 	CLEANUP_CLOSEDIR DIR *fds = opendir("/proc/self/fd");
 	unsigned long long size, resident, n = 0;
+	struct mallinfo2 heap = mallinfo2();
 	struct timespec t;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -170,6 +178,9 @@ static void add_process(struct metrics *m, struct server *s)
 		n++;
 	if (n > 3)
 		add_one(m, METRIC_GAUGE, "process_open_fds", "1", "Open files of the server.", (double)(n - 3));
+	add_one(m, METRIC_GAUGE, "witty_heap_used_bytes", "By", "Memory that the server has allocated.",
+		(double)heap.uordblks + (double)heap.hblkhd);
+	add_one(m, METRIC_GAUGE, "witty_heap_free_bytes", "By", "Memory of its heaps that nothing is in.", (double)heap.fordblks);
 	add_one(m, METRIC_GAUGE, "process_start_time_seconds", "s", "When the server started, since 1970.",
 		(double)s->started_ns / 1e9);
 }

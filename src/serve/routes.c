@@ -7,7 +7,7 @@ static const struct route *const table[] = {
 	&route_openapi, &route_metrics, &route_summary, &route_snapshots, &route_events,
 	&route_entities, &route_entity, &route_edges, &route_neighbours, &route_flows, &route_paths,
 	&route_shared, &route_waits, &route_wakes, &route_numa,
-	&route_topology, &route_hotspots, &route_waitfor, &route_bottlenecks, &route_findings, &route_diff, &route_page_data,
+	&route_topology, &route_hotspots, &route_waitfor, &route_bottlenecks, &route_findings, &route_between, &route_diff, &route_page_data,
 	&route_fleet, &route_recordings, &route_recording, &route_record,
 	NULL,
 };

@@ -89,7 +89,25 @@ def same():
             chains = s.get(f"/api/v1/wait-chains?snapshot={number}").json()["analysis"]
             whole = of_file("show", path, of="waitfor")
             assert chains["chains"] and chains["seen_from_ns"] and chains == whole, difference(chains, whole)
+            between(s, findings)
             at_a_finding(s, d)
+
+
+def between(s, findings):
+    """What held at any time between two, and when; a time before all of them has none."""
+    got = s.get("/api/v1/findings/between").json()
+    assert got["complete_from_ns"] <= min(f["first_ns"] for f in got["findings"]) + 60 * 10**9, got
+    # One that is Notice or above in the newest analysis is there, with all that was said of it.
+    rules = {f["finding"]["rule"] for f in got["findings"]}
+    notable = {f["rule"] for f in findings if f["severity"] != "info"}
+    assert notable and notable <= rules, (rules, findings)
+    for f in got["findings"]:
+        assert f["first_ns"] < f["last_ns"] and f["analyses"] >= 1 and f["finding"]["why"], f
+        inside = s.get(f"/api/v1/findings/between?from_at={f['first_ns']}&to_at={f['first_ns'] + 1}").json()["findings"]
+        assert f["finding"] in [x["finding"] for x in inside], (f, inside)
+    before = min(f["first_ns"] for f in got["findings"]) - 1
+    assert s.get(f"/api/v1/findings/between?to_at={before}").json()["findings"] == []
+    assert s.get("/api/v1/findings/between?from_at=2&to_at=1").status == 400
 
 
 def at_a_finding(s, state):
