@@ -39,7 +39,7 @@ enum {
 	OPT_TOKEN = 256, OPT_CERT, OPT_KEY, OPT_INSECURE, OPT_ALLOW_HOST, OPT_WINDOW, OPT_KEEP, OPT_KEEP_BYTES,
 	OPT_RATE, OPT_CLIENTS, OPT_THREADS, OPT_TIMEOUT, OPT_STATE, OPT_LOCK, OPT_NO_LOCK, OPT_PORT_FILE,
 	OPT_NO_EBPF, OPT_REFUSE, OPT_NO_REDACT, OPT_HOST, OPT_PORT, OPT_OUTPUT, OPT_TARGET, OPT_SUBSCRIBE, OPT_OTLP, OPT_CA, OPT_LIMITS, OPT_PRESET, OPT_CONFIG,
-	OPT_NATS_TOKEN, OPT_KEEP_PRIVILEGES, OPT_BROKER_USER, OPT_BROKER_SETTING, OPT_PUBLISH, OPT_PUBLISH_INTERVAL, OPT_PUBLISH_ENTITIES, OPT_HOST_ID,
+	OPT_NATS_TOKEN, OPT_NATS_CREDENTIALS, OPT_CLIENT_CERT, OPT_CLIENT_KEY, OPT_KEEP_PRIVILEGES, OPT_BROKER_USER, OPT_BROKER_SETTING, OPT_PUBLISH, OPT_PUBLISH_INTERVAL, OPT_PUBLISH_ENTITIES, OPT_HOST_ID,
 	OPT_NETNS, OPT_FROM, OPT_STORE, OPT_GROUP, OPT_STALE, OPT_FORGET, OPT_CLOCK, OPT_ACK_WAIT, OPT_REPLICAS, OPT_LOG_TIME, OPT_LOG_BYTES
 };
 
@@ -64,7 +64,10 @@ enum {
 	{"allow-target", required_argument, NULL, OPT_TARGET}, \
 	{"subscribe", required_argument, NULL, OPT_SUBSCRIBE}, \
 	{"ca-file", required_argument, NULL, OPT_CA}, \
+	{"client-cert", required_argument, NULL, OPT_CLIENT_CERT}, \
+	{"client-key", required_argument, NULL, OPT_CLIENT_KEY}, \
 	{"nats-token-file", required_argument, NULL, OPT_NATS_TOKEN}, \
+	{"nats-credentials", required_argument, NULL, OPT_NATS_CREDENTIALS}, \
 	{"limits", required_argument, NULL, OPT_LIMITS}, \
 	{"preset", required_argument, NULL, OPT_PRESET}, \
 	{"keep-privileges", no_argument, NULL, OPT_KEEP_PRIVILEGES}, \
@@ -283,6 +286,15 @@ static int parse_option(struct serve_args *a, int opt)
 	case OPT_NATS_TOKEN:
 		o->nats_token_file = optarg;
 		return 0;
+	case OPT_NATS_CREDENTIALS:
+		o->nats_credentials_file = optarg;
+		return 0;
+	case OPT_CLIENT_CERT:
+		o->client_cert_file = optarg;
+		return 0;
+	case OPT_CLIENT_KEY:
+		o->client_key_file = optarg;
+		return 0;
 	case OPT_BROKER_USER:
 		o->broker_user_file = optarg;
 		return 0;
@@ -385,6 +397,8 @@ static int check_exposure(struct serve_args *a)
 	a->o.loopback = is_loopback(v4 ? (const struct sockaddr *)&in : (const struct sockaddr *)&in6);
 	if (!a->o.cert_file != !a->o.key_file)
 		return usage_error(a->verb, "--cert and --key belong together");
+	if (!a->o.client_cert_file != !a->o.client_key_file)
+		return usage_error(a->verb, "--client-cert and --client-key belong together");
 	if (a->o.loopback || a->o.insecure)
 		return 0;
 	if (!a->o.token_file)
@@ -563,6 +577,8 @@ const struct verb verb_fleet = {
 		"      --replicas N, --log-time TIME, --log-bytes N  of a stream that is not there yet\n"
 		"                          (default 1, 1h, 4G)\n"
 		"      --nats-token-file FILE, --broker-user-file FILE  a token; a line USER:PASSWORD\n"
+		"      --nats-credentials FILE  JWT and seed (.creds), or a seed\n"
+		"      --client-cert FILE --client-key FILE  shown to who asks for a certificate\n"
 		"      --broker-setting NAME=VALUE  a property of librdkafka\n"
 		"      --ca-file FILE      authorities for tls:// (default: the system's)\n"
 		"  -l, --listen ADDR:PORT  where to answer (default 127.0.0.1:18091; port 0: any)\n"
@@ -599,6 +615,8 @@ const struct verb verb_serve = {
 		"      --otlp URL          send figures there by OTLP, such as http://127.0.0.1:4318/v1/metrics\n"
 		"      --ca-file FILE      authorities for https (default: the system's)\n"
 		"      --nats-token-file FILE, --broker-user-file FILE  token, or a line USER:PASSWORD, for brokers\n"
+		"      --nats-credentials FILE  for NATS: JWT and seed (.creds), or a seed\n"
+		"      --client-cert FILE --client-key FILE  shown to brokers and targets that ask for a certificate\n"
 		"      --publish ADDRESS   tell a fleet: nats://HOST:4222,HOST2:4222/STREAM, kafka://HOST:9092/TOPIC\n"
 		"      --publish-interval TIME  how often (default 10s)\n"
 		"      --publish-entities N  what matters most of the host (default 500; 0: all)\n"

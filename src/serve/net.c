@@ -219,16 +219,39 @@ static int tls_wait(struct stream *s, int code, const char *what, struct err *e)
 	return wait_for(s->fd, gnutls_record_get_direction(s->tls) ? POLLOUT : POLLIN, s->deadline_ns, e);
 }
 
-int stream_secure(struct stream *s, const struct url *u, const char *ca_file, struct err *e)
+static int read_files(gnutls_certificate_credentials_t to, const struct login *l, struct err *e)
+{
+	int rc = l->ca_file ? gnutls_certificate_set_x509_trust_file(to, l->ca_file, GNUTLS_X509_FMT_PEM)
+			    : gnutls_certificate_set_x509_system_trust(to);
+
+	if (rc < 0)
+		return err_msg(e, -EINVAL, "read authorities%s%s: %s", l->ca_file ? " of " : "", l->ca_file ?: "",
+			       gnutls_strerror(rc));
+	rc = l->cert_file ? gnutls_certificate_set_x509_key_file(to, l->cert_file, l->key_file, GNUTLS_X509_FMT_PEM) : 0;
+	if (rc < 0)
+		return err_msg(e, -EINVAL, "read certificate '%s' and its key: %s", l->cert_file, gnutls_strerror(rc));
+	return 0;
+}
+
+int login_check(const struct login *l, struct err *e)
+{
+	gnutls_certificate_credentials_t c;
+	int rc;
+
+	gnutls_certificate_allocate_credentials(&c);
+	rc = read_files(c, l, e);
+	gnutls_certificate_free_credentials(c);
+	return rc;
+}
+
+int stream_secure(struct stream *s, const struct url *u, const struct login *l, struct err *e)
 {
 	int rc;
 
 	gnutls_certificate_allocate_credentials(&s->credentials);
-	rc = ca_file ? gnutls_certificate_set_x509_trust_file(s->credentials, ca_file, GNUTLS_X509_FMT_PEM)
-		     : gnutls_certificate_set_x509_system_trust(s->credentials);
+	rc = read_files(s->credentials, l, e);
 	if (rc < 0)
-		return err_msg(e, -EINVAL, "read authorities%s%s: %s", ca_file ? " of " : "", ca_file ?: "",
-			       gnutls_strerror(rc));
+		return rc;
 	gnutls_init(&s->tls, GNUTLS_CLIENT | GNUTLS_NONBLOCK);
 	gnutls_set_default_priority(s->tls);
 	gnutls_credentials_set(s->tls, GNUTLS_CRD_CERTIFICATE, s->credentials);
@@ -357,7 +380,7 @@ static int read_answer(struct stream *s, struct strbuf *out, size_t max, struct 
 }
 
 int http_request(const char *method, const struct url *u, const char *headers, const void *body, size_t body_n,
-		 const char *ca_file, uint64_t deadline_ns, struct strbuf *out, size_t max, struct err *e)
+		 const struct login *l, uint64_t deadline_ns, struct strbuf *out, size_t max, struct err *e)
 {
 	bool v6 = strchr(u->host, ':');
 	struct stream *s = NULL;
@@ -365,7 +388,7 @@ int http_request(const char *method, const struct url *u, const char *headers, c
 	int rc = stream_open(&s, u, deadline_ns, e);
 
 	if (!rc && !strcmp(u->scheme, "https"))
-		rc = stream_secure(s, u, ca_file, e);
+		rc = stream_secure(s, u, l, e);
 	/* HTTP/1.0 in the request: the answer then comes in one piece and ends with the connection. */
 	strbuf_addf(&head, "%s %s HTTP/1.0\r\nHost: %s%s%s:%u\r\nUser-Agent: witty-profiler/" WITTY_VERSION
 			   "\r\nConnection: close\r\nAccept: application/json\r\n%sContent-Length: %zu\r\n\r\n",

@@ -31,6 +31,17 @@ int url_parse(const char *text, struct url *ret, struct err *e);
  */
 bool url_allowed(const struct url *u, const struct url *allowed, size_t n);
 
+/** How this program and the other one convince each other. Texts are borrowed; NULL: not given. */
+struct login {
+	const char *ca_file;		  /**< PEM with the authorities for the other one; NULL: the system's */
+	const char *cert_file, *key_file; /**< PEM: what is shown to who asks for a certificate, both or none */
+	const char *token, *user, *password; /**< for brokers */
+	const char *credentials_file;	     /**< for NATS, as nkey_read() takes it; read at each connection */
+};
+
+/** Whether the files of TLS can be read and fit. @return 0 or -errno */
+int login_check(const struct login *l, struct err *e);
+
 struct stream;
 
 /**
@@ -40,8 +51,12 @@ struct stream;
  * @param deadline_ns CLOCK_MONOTONIC; holds for the connection and, until stream_deadline(), for all that follows
  */
 int stream_open(struct stream **ret, const struct url *u, uint64_t deadline_ns, struct err *e);
-/** Go on with TLS; certificates are checked against the system's authorities and the host's name. */
-int stream_secure(struct stream *s, const struct url *u, const char *ca_file, struct err *e);
+/**
+ * Go on with TLS; certificates are checked against the authorities and the host's name.
+ *
+ * @param l its files; the rest is for protocols above
+ */
+int stream_secure(struct stream *s, const struct url *u, const struct login *l, struct err *e);
 void stream_deadline(struct stream *s, uint64_t deadline_ns);
 /** @return 0, or -errno: all of it was not written */
 int stream_write(struct stream *s, const void *p, size_t n, struct err *e);
@@ -57,9 +72,9 @@ void stream_close(struct stream *s);
  * follows them.
  *
  * @param headers lines that end in CR LF, or ""
- * @param ca_file PEM with authorities for https; NULL: the system's
+ * @param l       files for https
  * @param out     receives the body, at most @p max bytes of it; NULL: it is not wanted
  * @return the status, or -errno
  */
 int http_request(const char *method, const struct url *u, const char *headers, const void *body, size_t body_n,
-		 const char *ca_file, uint64_t deadline_ns, struct strbuf *out, size_t max, struct err *e);
+		 const struct login *l, uint64_t deadline_ns, struct strbuf *out, size_t max, struct err *e);

@@ -18,6 +18,7 @@
 #include "answers.h"
 #include "cleanup.h"
 #include "clock.h"
+#include "fleet/nkey.h"
 #include "flight.h"
 #include "http.h"
 #include "instance.h"
@@ -38,7 +39,7 @@ struct running {
 	uint64_t trim_ns;  /* monotonic: memory was last given back */
 	VEC(struct url) targets;
 	char nats_token[256], broker_user[256];
-	char *password; /* part of broker_user; NULL: none */
+	struct login login; /* of what goes out; borrows from these two */
 };
 
 static void on_news(void *ctx)
@@ -106,20 +107,43 @@ static int read_secret(const char *path, char *ret, size_t size, struct err *e)
 	return 0;
 }
 
-/* What brokers want to know of who comes. */
-static int read_secrets(struct running *r, struct err *e)
+static int read_user(struct running *r, const char *path, struct err *e)
+{
+	int rc = read_secret(path, r->broker_user, sizeof(r->broker_user), e);
+	char *colon = rc ? NULL : strchr(r->broker_user, ':');
+
+	if (!rc && !colon)
+		return err_msg(e, -EINVAL, "'%s': a line USER:PASSWORD is needed", path);
+	if (!colon)
+		return rc;
+	*colon = '\0';
+	r->login.user = r->broker_user;
+	r->login.password = colon + 1;
+	return 0;
+}
+
+/* What others want to know of who comes. What is read again later is looked at now, so that it is told at once. */
+static int read_login(struct running *r, struct err *e)
 {
 	const struct serve_options *o = r->s.o;
-	int rc = o->nats_token_file ? read_secret(o->nats_token_file, r->nats_token, sizeof(r->nats_token), e) : 0;
+	struct nkey k;
+	int rc = 0;
 
-	if (rc || !o->broker_user_file)
-		return rc;
-	rc = read_secret(o->broker_user_file, r->broker_user, sizeof(r->broker_user), e);
-	r->password = rc ? NULL : strchr(r->broker_user, ':');
-	if (!rc && !r->password)
-		return err_msg(e, -EINVAL, "'%s': a line USER:PASSWORD is needed", o->broker_user_file);
-	if (r->password)
-		*r->password++ = '\0';
+	r->login = (struct login){.ca_file = o->ca_file, .cert_file = o->client_cert_file, .key_file = o->client_key_file,
+				  .credentials_file = o->nats_credentials_file};
+	if (o->nats_token_file) {
+		rc = read_secret(o->nats_token_file, r->nats_token, sizeof(r->nats_token), e);
+		r->login.token = r->nats_token;
+	}
+	if (!rc && o->broker_user_file)
+		rc = read_user(r, o->broker_user_file, e);
+	if (!rc && (o->ca_file || o->client_cert_file))
+		rc = login_check(&r->login, e);
+	if (!rc && o->nats_credentials_file) {
+		rc = nkey_read(&k, o->nats_credentials_file, e);
+		if (!rc)
+			nkey_done(&k);
+	}
 	return rc;
 }
 
@@ -132,10 +156,7 @@ static int open_fleet(struct running *r, struct err *e)
 {
 	struct fleet_options o = *r->s.o->fleet;
 
-	o.broker.token = r->nats_token[0] ? r->nats_token : NULL;
-	o.broker.user = r->password ? r->broker_user : NULL;
-	o.broker.password = r->password;
-	o.broker.ca_file = r->s.o->ca_file;
+	o.broker.login = r->login;
 	o.broker.settings = r->s.o->broker_settings;
 	o.broker.nsettings = r->s.o->nbroker_settings;
 	return fleet_open(&r->s.fleet, &o, e);
@@ -144,7 +165,7 @@ static int open_fleet(struct running *r, struct err *e)
 static int open_sinks(struct running *r, struct err *e)
 {
 	const struct serve_options *o = r->s.o;
-	struct sink_limits limits = {.output_dir = o->output_dir, .state_dir = o->state_dir, .ca_file = o->ca_file};
+	struct sink_limits limits = {.output_dir = o->output_dir, .state_dir = o->state_dir, .login = r->login};
 	char name[SINK_NAME_BYTES];
 	int rc = 0;
 
@@ -152,9 +173,6 @@ static int open_sinks(struct running *r, struct err *e)
 		rc = url_parse(o->targets[i], vec_add(&r->targets), e);
 	limits.targets = r->targets.v;
 	limits.ntargets = r->targets.n;
-	limits.nats_token = r->nats_token[0] ? r->nats_token : NULL;
-	limits.user = r->password ? r->broker_user : NULL;
-	limits.password = r->password;
 	limits.broker_settings = o->broker_settings;
 	limits.nbroker_settings = o->nbroker_settings;
 	r->s.sinks = sinks_new(&r->s, &limits);
@@ -187,7 +205,7 @@ static int open_all(struct running *r, struct err *e)
 	rc = guard_open(&r->s.guard, &guard, e);
 	rc = rc ?: http_open(&r->s.http, &r->s, &r->port, e);
 	rc = rc ?: take_lock(r, e);
-	rc = rc ?: read_secrets(r, e);
+	rc = rc ?: read_login(r, e);
 	if (!rc && o->fleet) {
 		rc = open_fleet(r, e);
 		collector.make = make_fleet;

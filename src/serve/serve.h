@@ -32,8 +32,10 @@ struct serve_options {
 	size_t ntargets;
 	const char *const *subscribe; /**< [nsubscribe] JSON of subscribers from the start */
 	size_t nsubscribe;
-	const char *ca_file;	/**< authorities for what is sent by https; NULL: the system's */
+	const char *ca_file;	/**< authorities for what is sent by TLS; NULL: the system's */
+	const char *client_cert_file, *client_key_file; /**< shown where others ask for a certificate; NULL: none */
 	const char *nats_token_file; /**< token for brokers; NULL: none */
+	const char *nats_credentials_file; /**< as nkey_read() takes it; NULL: none */
 	const char *broker_user_file; /**< a line USER:PASSWORD for brokers; NULL: none */
 	const char *const *broker_settings; /**< [nbroker_settings] NAME=VALUE, Kafka's properties */
 	size_t nbroker_settings;

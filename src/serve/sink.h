@@ -39,10 +39,8 @@ struct sink_limits {
 	const char *output_dir; /**< NULL: no files are written */
 	const struct url *targets; /**< [ntargets] where subscribers may send to */
 	size_t ntargets;
-	const char *ca_file;	/**< authorities for https; NULL: the system's */
+	struct login login;	/**< for all of them */
 	const char *state_dir;	/**< for spools; NULL: none */
-	const char *nats_token; /**< for brokers; NULL: none */
-	const char *user, *password; /**< likewise */
 	const char *const *broker_settings; /**< [nbroker_settings] NAME=VALUE, Kafka's properties */
 	size_t nbroker_settings;
 	bool trusted; /**< the operator asks, who may name any target */

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 
+import nats_keys
 from server import Server, WITTY, run
 
 MOCK = os.environ.get("KAFKA_MOCK", "")
@@ -142,10 +143,102 @@ def nats_away():
                         f.until(lambda: f.fleet()["refused"] == 1, "what is no message is counted")
                     status, body = f.ask("/metrics")
                     assert status == 200 and b"witty_fleet_messages_refused_total 1.0" in body
-                    assert ranges(folder + "/2")[0][0] == 1
+                    assert ranges(folder + "/2")[0][0] == 1, (ranges(folder + "/2"), counts)
             finally:
                 broker.terminate()
                 broker.wait(30)
+
+
+def write(path, text, mode=0o600):
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, mode)
+    return path
+
+
+class Broker:
+    """A nats-server with JetStream and a configuration of one's own."""
+
+    def __init__(self, folder, port, lines):
+        write(folder + "/nats.conf", f'listen: "127.0.0.1:{port}"\n' + lines)
+        self.log = open(folder + "/nats.log", "w")
+        self.p = subprocess.Popen(["nats-server", "-c", folder + "/nats.conf", "-sd", folder + "/js"], stdout=self.log, stderr=self.log)
+        end = time.monotonic() + 60
+        while "Server is ready" not in open(folder + "/nats.log").read():
+            assert self.p.poll() is None and time.monotonic() < end, open(folder + "/nats.log").read()
+            time.sleep(0.05)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        self.p.terminate()
+        self.p.wait(30)
+        self.log.close()
+
+
+def passes(folder, address, *login, also=()):
+    """Agent, fleet and subscriber come through with this login."""
+    d = tempfile.mkdtemp(dir=folder)
+    with Server("--publish", address, "--publish-interval", "300ms", "--host-id", "host-1", *login, *also) as s, Fleet(d, address, *login) as f:
+        f.until(lambda: f.seq() >= 2, f"messages come with {login}")
+        if also:
+            s.until(lambda: any(x["name"] == "bus" and x["delivered"] for x in s.get("/subscribers").content["subscribers"]), "the subscriber delivers")
+
+
+def is_refused(folder, address, why, *login):
+    with Fleet(tempfile.mkdtemp(dir=folder), address, *login) as f:
+        f.until(lambda: f.fleet()["failure"] and why in f.fleet()["failure"], f"{login} is refused: {why}")
+        assert f.fleet()["connected"] is False
+
+
+def nats_tls():
+    """TLS on both sides: who shows no certificate, or trusts another authority, does not come in."""
+    port = free_port()
+    address, bus = f"tls://localhost:{port}/job", f"tls://localhost:{port}"
+    subscriber = json.dumps({"subscriber_type": "NatsGraphSubscriber", "name": "bus", "url": bus, "subject": "w", "expected_update_interval": 0.2})
+    with tempfile.TemporaryDirectory() as d:
+        nats_keys.certificates(d)
+        os.mkdir(d + "/other")
+        nats_keys.certificates(d + "/other")
+        pair = ["--client-cert", d + "/client.pem", "--client-key", d + "/client.key"]
+        with Broker(d, port, f'jetstream {{}}\ntls {{ cert_file: "{d}/server.pem", key_file: "{d}/server.key", ca_file: "{d}/ca.pem", verify: true }}\n'):
+            passes(d, address, "--ca-file", d + "/ca.pem", *pair, also=("--subscribe", subscriber, "--allow-target", bus))
+            is_refused(d, address, "TLS", "--ca-file", d + "/other/ca.pem", *pair)
+            # By TLS 1.3 a missing certificate is told when something is read.
+            is_refused(d, address, "", "--ca-file", d + "/ca.pem")
+            is_refused(d, address, "", "--ca-file", d + "/ca.pem", "--client-cert", d + "/other/client.pem", "--client-key", d + "/other/client.key")
+
+
+def nats_nkeys():
+    """A user is known by its key, or by a JWT of its account; neither seed nor key goes over the line."""
+    port = free_port()
+    address, bus = f"nats://127.0.0.1:{port}/job", f"nats://127.0.0.1:{port}"
+    subscriber = json.dumps({"subscriber_type": "NatsGraphSubscriber", "name": "bus", "url": bus, "subject": "w", "expected_update_interval": 0.2})
+    with tempfile.TemporaryDirectory() as d:
+        operator, system, account, user, other = (nats_keys.Key(d, kind) for kind in "OAAUU")
+        seed, wrong = write(d + "/seed", user.seed + "\n"), write(d + "/wrong", other.seed + "\n")
+        with Broker(d, port, f"jetstream {{}}\nauthorization {{ users: [ {{ nkey: {user.name} }} ] }}\n"):
+            passes(d, address, "--nats-credentials", seed, also=("--subscribe", subscriber, "--allow-target", bus))
+            is_refused(d, address, "uthorization", "--nats-credentials", wrong)
+            is_refused(d, address, "uthorization")
+        # Operator, account, user, as nsc makes them.
+        own = {"limits": {"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "conn": -1, "leaf": -1, "mem_storage": -1,
+                          "disk_storage": -1, "streams": -1, "consumer": -1, "wildcards": True}}
+        jwt = nats_keys.token(account, user, "agent", "user", pub={}, sub={}, subs=-1, data=-1, payload=-1)
+        creds = write(d + "/agent.creds", nats_keys.credentials(jwt, user.seed))
+        stranger = write(d + "/stranger.creds", nats_keys.credentials(jwt, other.seed))
+        with Broker(d, port, f"jetstream {{}}\noperator: {nats_keys.token(operator, operator, 'op', 'operator')}\nresolver: MEMORY\n"
+                             f"system_account: {system.name}\nresolver_preload: {{ {system.name}: {nats_keys.token(operator, system, 'sys', 'account')}, "
+                             f"{account.name}: {nats_keys.token(operator, account, 'acc', 'account', **own)} }}\n"):
+            passes(d, address, "--nats-credentials", creds)
+            is_refused(d, address, "uthorization", "--nats-credentials", stranger)
+        for text, mode, why in ((user.seed, 0o644, "others may read"), ("SUAA", 0o600, "58 letters"), (account.seed, 0o600, "not a user's"),
+                                (user.seed[:-1] + ("A" if user.seed[-1] != "A" else "B"), 0o600, "checksum"), ("", 0o600, "58 letters"),
+                                (nats_keys.credentials("a b", user.seed), 0o600, "JWT")):
+            p = subprocess.run([WITTY, "fleet", "--from", address, "--store", d + "/x.db", "-l", "127.0.0.1:0", "--nats-credentials",
+                                write(d + "/bad", text, mode)], capture_output=True, text=True, timeout=60, check=False)
+            assert p.returncode == 1 and why in p.stderr and (not text or user.seed not in p.stderr), (text, p)
 
 
 def wrong_words():
@@ -153,6 +246,8 @@ def wrong_words():
     for words, why in ((["fleet"], "--from"), (["fleet", "--from", "http://a"], "broker"), (["fleet", "--from", "nats://a"], "--store"),
                        (["fleet", "--from", "nats://a", "--store", "/nowhere/x.db"], "store"), (["serve", "--publish", "a"], "broker"),
                        (["fleet", "--from", "nats://a", "--store", "x", "-p", "1"], "-p"),
+                       (["serve", "--client-cert", "a"], "belong together"),
+                       (["serve", "--client-cert", "/nowhere", "--client-key", "/nowhere", "-l", "127.0.0.1:0", "--no-lock", "--no-ebpf"], "certificate"),
                        (["serve", "--host-id", "a b"], "name of a host")):
         p = subprocess.run([WITTY, *words], capture_output=True, text=True, timeout=60, check=False)
         first = p.stderr.splitlines()[0] if p.stderr else ""
@@ -163,4 +258,4 @@ def wrong_words():
         assert s.get("/api/v1/fleet").status == 404
 
 
-run([kafka, nats_away, wrong_words])
+run([kafka, nats_away, nats_tls, nats_nkeys, wrong_words])

@@ -1,6 +1,7 @@
 /* The hosts of a fleet: who publishes, and what came of it. */
 #include <stdlib.h>
 
+#include "analyzer.h"
 #include "answers.h"
 #include "json.h"
 #include "server.h"
@@ -8,6 +9,7 @@
 static void answer_fleet(struct server *s, const struct request *r, struct reply *a)
 {
 	struct strbuf hosts = {0};
+	struct analyzer_counts k;
 	struct fleet_counts c;
 	struct json_writer w;
 	struct err e;
@@ -23,6 +25,7 @@ static void answer_fleet(struct server *s, const struct request *r, struct reply
 		return;
 	}
 	fleet_get(s->fleet, &c);
+	analyzer_get(s->analyzer, &k);
 	json_writer_init_strbuf(&w, &a->body, 0);
 	json_write_object(&w);
 	json_write_key(&w, "connected");
@@ -40,6 +43,9 @@ static void answer_fleet(struct server *s, const struct request *r, struct reply
 		json_write_u64(&w, c.pending);
 	json_key_u64(&w, "lag_ns", c.lag_ns);
 	json_key_u64(&w, "graph_ns", c.world_ns);
+	json_key_u64(&w, "analyses", k.analyses);
+	json_key_u64(&w, "analysis_ns", k.last_ns);
+	json_key_u64(&w, "analysed_end_ns", k.newest_ns);
 	json_key_u64(&w, "in_graph", c.hosts);
 	json_key_u64(&w, "silent", c.stale);
 	json_key_u64(&w, "joined", c.joined);

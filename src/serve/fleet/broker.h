@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "net.h"
 #include "vec.h"
 
 /*
@@ -18,8 +19,7 @@
 /** Texts are borrowed while the broker is open; NULL: not given. */
 struct broker_options {
 	const char *address; /**< nats://HOST[:PORT][,HOST[:PORT]]…[/STREAM], tls://…, kafka://…/TOPIC */
-	const char *token, *user, *password;
-	const char *ca_file;
+	struct login login;
 	const char *const *settings; /**< [nsettings] NAME=VALUE for a backend that has such: Kafka's properties */
 	size_t nsettings;
 	/* Of who fetches. */

@@ -73,15 +73,17 @@ static int configure(struct broker_rk *b, rd_kafka_conf_t *c, const struct broke
 	rc = set(c, "bootstrap.servers", servers, e);
 	rc = rc ?: set(c, "client.id", "witty-profiler", e);
 	rc = rc ?: set(c, "log_level", "0", e);
-	if (o->user) {
+	if (o->login.user) {
 		rc = rc ?: set(c, "sasl.mechanism", "PLAIN", e);
-		rc = rc ?: set(c, "security.protocol", o->ca_file ? "sasl_ssl" : "sasl_plaintext", e);
-		rc = rc ?: set(c, "sasl.username", o->user, e);
-		rc = rc ?: set(c, "sasl.password", o->password, e);
-	} else if (o->ca_file) {
+		rc = rc ?: set(c, "security.protocol", o->login.ca_file ? "sasl_ssl" : "sasl_plaintext", e);
+		rc = rc ?: set(c, "sasl.username", o->login.user, e);
+		rc = rc ?: set(c, "sasl.password", o->login.password, e);
+	} else if (o->login.ca_file) {
 		rc = rc ?: set(c, "security.protocol", "ssl", e);
 	}
-	rc = rc ?: set(c, "ssl.ca.location", o->ca_file, e);
+	rc = rc ?: set(c, "ssl.ca.location", o->login.ca_file, e);
+	rc = rc ?: set(c, "ssl.certificate.location", o->login.cert_file, e);
+	rc = rc ?: set(c, "ssl.key.location", o->login.key_file, e);
 	if (o->group) {
 		rc = rc ?: set(c, "group.id", o->group, e);
 		rc = rc ?: set(c, "enable.auto.commit", "false", e);

@@ -42,8 +42,7 @@ static void drop(struct broker_js *b)
 
 static int connected(struct broker_js *b, uint64_t deadline_ns, struct err *e)
 {
-	struct nats_options o = {.servers = b->servers.v, .n = b->servers.n, .token = b->o.token, .user = b->o.user,
-				 .password = b->o.password, .ca_file = b->o.ca_file};
+	struct nats_options o = {.servers = b->servers.v, .n = b->servers.n, .login = b->o.login};
 	uint64_t most = clock_mono_ns() + CONNECT_NS;
 	int rc;
 

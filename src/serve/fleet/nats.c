@@ -12,12 +12,14 @@
 
 #include "clock.h"
 #include "fleet/fleet_json.h"
+#include "fleet/nkey.h"
 #include "json.h"
 #include "mem.h"
 
 #define LINE_MAX_BYTES (256u << 10) /* INFO of a large cluster */
 #define READ_BYTES     (64u << 10)
 #define SUBJECT_MAX    512
+#define NONCE_MAX      128
 
 struct nats {
 	struct stream *s;
@@ -27,6 +29,7 @@ struct nats {
 	char inbox[64], reply[96];
 	uint64_t asked; /* answers that were waited for */
 	char subject[SUBJECT_MAX], to[SUBJECT_MAX];
+	char nonce[NONCE_MAX]; /* that the server wants to have signed; "": none */
 };
 
 /* More bytes. @return 0, -ETIMEDOUT or another -errno */
@@ -210,6 +213,13 @@ static int await_pong(struct nats *n, uint64_t deadline_ns, struct err *e)
 	}
 }
 
+int nats_flush(struct nats *n, uint64_t deadline_ns, struct err *e)
+{
+	int rc = send_all(n, "PING\r\n", 6, deadline_ns, e);
+
+	return rc ?: await_pong(n, deadline_ns, e);
+}
+
 static void add_text(struct strbuf *b, const char *name, const char *text)
 {
 	if (!text)
@@ -218,18 +228,46 @@ static void add_text(struct strbuf *b, const char *name, const char *text)
 	json_quote(b, text, strlen(text), 0);
 }
 
+/* The server's nonce, signed: the key itself stays here. */
+static int add_signature(const struct nats *n, struct strbuf *b, const char *path, struct err *e)
+{
+	char signature[NKEY_SIGNATURE_BYTES];
+	struct nkey k;
+	int rc;
+
+	if (!n->nonce[0])
+		return err_msg(e, -EACCES, "NATS: the server asks for no signature, and there are credentials");
+	rc = nkey_read(&k, path, e);
+	if (rc < 0)
+		return rc;
+	rc = nkey_sign(&k, n->nonce, signature, e);
+	if (!rc) {
+		add_text(b, "jwt", k.jwt);
+		add_text(b, "nkey", k.jwt ? NULL : k.name);
+		add_text(b, "sig", signature);
+	}
+	nkey_done(&k);
+	return rc;
+}
+
 static int greet(struct nats *n, const struct nats_options *o, uint64_t deadline_ns, struct err *e)
 {
+	const struct login *l = &o->login;
 	struct strbuf b = {0};
-	int rc;
+	int rc = 0;
 
 	strbuf_add(&b, "CONNECT {\"verbose\":false,\"pedantic\":false,\"name\":\"witty-profiler\",\"lang\":\"c\",\"version\":\""
 		       WITTY_VERSION "\",\"protocol\":1,\"headers\":true,\"no_responders\":true,\"echo\":false");
-	add_text(&b, "auth_token", o->token);
-	add_text(&b, "user", o->user);
-	add_text(&b, "pass", o->password);
-	strbuf_addf(&b, "}\r\nSUB %s.* 1\r\nPING\r\n", n->inbox);
-	rc = send_all(n, b.s, b.n, deadline_ns, e);
+	add_text(&b, "auth_token", l->token);
+	add_text(&b, "user", l->user);
+	add_text(&b, "pass", l->password);
+	if (l->credentials_file)
+		rc = add_signature(n, &b, l->credentials_file, e);
+	strbuf_add(&b, "}\r\n");
+	if (!o->only_sends)
+		strbuf_addf(&b, "SUB %s.* 1\r\n", n->inbox);
+	strbuf_add(&b, "PING\r\n");
+	rc = rc ?: send_all(n, b.s, b.n, deadline_ns, e);
 	explicit_bzero(b.s, b.n);
 	strbuf_done(&b);
 	return rc ?: await_pong(n, deadline_ns, e);
@@ -250,6 +288,7 @@ static int connect_to(struct nats *n, const struct nats_options *o, const struct
 		return err_msg(e, -EPROTO, "NATS: the server does not say INFO");
 	if (!fleet_json_bool(info + 5, "headers"))
 		return err_msg(e, -EPROTO, "NATS: a server before 2.2, without headers");
+	fleet_json_text(info + 5, "nonce", n->nonce, sizeof(n->nonce));
 	tls = !strcmp(u->scheme, "tls") || fleet_json_bool(info + 5, "tls_required");
 	most = fleet_json_u64(info + 5, "max_payload", 1 << 20);
 	n->payload_max = most < NATS_BODY_MAX ? (size_t)most : NATS_BODY_MAX;
@@ -257,7 +296,7 @@ static int connect_to(struct nats *n, const struct nats_options *o, const struct
 		/* Whatever came in the clear behind INFO is nothing to go by. */
 		strbuf_clear(&n->in);
 		n->at = 0;
-		rc = stream_secure(n->s, u, o->ca_file, e);
+		rc = stream_secure(n->s, u, &o->login, e);
 	}
 	return rc ?: greet(n, o, deadline_ns, e);
 }

@@ -21,9 +21,8 @@ struct nats;
 struct nats_options {
 	const struct url *servers; /**< [n] any of them will do; "tls": with TLS even if the server does not ask for it */
 	size_t n;
-	const char *token;
-	const char *user, *password;
-	const char *ca_file; /**< NULL: the system's authorities */
+	struct login login;
+	bool only_sends; /**< nothing is subscribed to: nats_next(), nats_request() are not used */
 };
 
 /** Something that came. Borrowed until the next call that uses the connection. */
@@ -51,6 +50,8 @@ size_t nats_payload_max(const struct nats *n);
 /** A new subject on which answers to it arrive here; valid until the next one is asked for. */
 const char *nats_inbox(struct nats *n);
 
+/** Wait until the server has taken all that was sent. @return 0; -EBADMSG: something was too large; other -errno */
+int nats_flush(struct nats *n, uint64_t deadline_ns, struct err *e);
 /** @param reply, @p headers (lines with CR LF, without the first one) "": none */
 int nats_publish(struct nats *n, const char *subject, const char *reply, const char *headers, const void *data,
 		 size_t size, uint64_t deadline_ns, struct err *e);

@@ -36,8 +36,7 @@ void publisher_free(struct publisher *p)
 
 static int check(struct sink_settings *o, const struct sink_limits *l, struct err *e)
 {
-	struct broker_options b = {.address = o->url_text, .token = l->nats_token, .user = l->user,
-				   .password = l->password, .ca_file = l->ca_file, .settings = l->broker_settings,
+	struct broker_options b = {.address = o->url_text, .login = l->login, .settings = l->broker_settings,
 				   .nsettings = l->nbroker_settings};
 	struct publisher *p;
 	uint64_t random;
