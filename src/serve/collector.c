@@ -22,6 +22,7 @@ struct collector {
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t wake;
 	bool quit, running, triggered, entered;
+	bool ticking; /* one is under way */
 	int enter_rc;
 	struct err enter_err;
 	uint64_t floor_ns; /* since 1970: windows begin no earlier */
@@ -87,7 +88,7 @@ static bool wait_for_work(struct collector *c, uint64_t due_ns)
 			pthread_cond_wait(&c->wake, &c->lock);
 	}
 	c->triggered = false;
-	go = !c->quit;
+	go = c->ticking = !c->quit;
 	pthread_mutex_unlock(&c->lock);
 	return go;
 }
@@ -180,6 +181,7 @@ static void tick(struct collector *c, uint64_t due_ns)
 	took = clock_mono_ns() - began;
 	pthread_mutex_lock(&c->lock);
 	c->state.ticks++;
+	c->ticking = false;
 	c->state.tick_ns = took;
 	c->state.busy_ns += took;
 	if (took > c->state.longest_ns)
@@ -202,6 +204,8 @@ static bool resumed(struct collector *c, bool *was_running)
 
 	pthread_mutex_lock(&c->lock);
 	now = c->running && !*was_running;
+	if (now)
+		c->ticking = false;
 	*was_running = c->running;
 	pthread_mutex_unlock(&c->lock);
 	return now;
@@ -295,7 +299,8 @@ uint64_t collector_trigger(struct collector *c)
 	uint64_t passed;
 
 	pthread_mutex_lock(&c->lock);
-	passed = c->state.ticks;
+	/* One that is under way began before somebody asked. */
+	passed = c->state.ticks + c->ticking;
 	c->triggered = true;
 	pthread_cond_broadcast(&c->wake);
 	pthread_mutex_unlock(&c->lock);
