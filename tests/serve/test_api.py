@@ -225,6 +225,9 @@ def page():
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "connect-src 'self'" in policy
     assert S.get("/", Accept="application/json").headers["content-type"] == "application/json"
+    # What interfaces moved in each interval is there, as in the page of a recording; these requests are of it.
+    S.until(lambda: any(sum(x["values"]) > 0 for x in S.get("/api/v1/page").json().get("time", {}).get("moved", []) if x["name"] == "nic lo"),
+            "amounts of intervals in the page")
 
 
 def read_events(c, count, seconds=30):
