@@ -96,19 +96,17 @@ struct {
 /* Of the tracepoint block_bio_queue: the bio is its first argument since v5.11 (e8a676d61c07). */
 const volatile __u32 bio_argument = 0;
 
+/* As the kernel's own counters have it, where odd operations (secure erase, zone append …) are writes. */
 static __always_inline u32 op_of(u32 flags)
 {
-	switch (flags & 0xff) { /* REQ_OP_MASK */
-	case 0:
+	u32 op = flags & 0xff; /* REQ_OP_MASK */
+
+	if (op == 0)
 		return BLOCK_READ;
-	case 1:
-	case 9: /* write zeroes: the kernel counts it as a write, too */
-		return BLOCK_WRITE;
-	case 3:
+	if (op == 3)
 		return BLOCK_DISCARD;
-	default:
-		return BLOCK_OTHER;
-	}
+	/* From 32 on: a driver's own, which are not counted. */
+	return op & 1 && op < 32 ? BLOCK_WRITE : BLOCK_OTHER;
 }
 
 static __always_inline u32 disk_dev(const struct gendisk *d)
