@@ -183,7 +183,7 @@ bool cgroup_parse(const char *path, struct cgroup_name *ret)
 {
 	const char *parent = "";
 	size_t np = 0;
-	bool found = false, in_kubepods = false;
+	bool found = false, in_kubepods = false, below_up = false;
 
 	memset(ret, 0, sizeof(*ret));
 	for (const char *s = path, *end; *s; s = *end ? end + 1 : end) {
@@ -191,6 +191,8 @@ bool cgroup_parse(const char *path, struct cgroup_name *ret)
 
 		end = strchrnul(s, '/');
 		n = (size_t)(end - s);
+		if (n == 2 && !memcmp(s, "..", 2))
+			below_up = true;
 		if (!n || (n == 2 && !memcmp(s, "..", 2)))
 			continue;
 		if (is_monitor(s, n))
@@ -206,7 +208,13 @@ bool cgroup_parse(const char *path, struct cgroup_name *ret)
 		} else if (in_kubepods && (n == 9 || n == 10)) {
 			ret->qos = !memcmp(s, "burstable", 9) ? "burstable"
 				   : n == 10 && !memcmp(s, "besteffort", 10) ? "besteffort" : ret->qos;
+		} else if (below_up && !found && is_hex(s, n, 64)) {
+			/* Beside the group that the namespace shows as "/": what is above both is not told. */
+			ret->runtime = "unknown";
+			copy(ret->id, s, n);
+			found = true;
 		}
+		below_up = false;
 		if (!found && (has_prefix(s, n, "pod") || find(s, n, "libpod_pod_")))
 			parse_pod(s, n, ret);
 		parent = s;

@@ -36,6 +36,8 @@ CASES = {
     "lxc": (f"/lxc.payload.box{os.getpid()}", "lxc", f"box{os.getpid()}", None),
     "none": (f"/system.slice/witty{os.getpid()}.service", None, None, None),
 }
+# Groups beside the first: of a process with a control group namespace of its own, and of the recorder with one.
+PRIVATE, OWN = f"/docker/{container_id(7)}", f"/docker/{container_id(8)}"
 
 
 def hierarchies():
@@ -55,6 +57,13 @@ class Groups:
         for top in hierarchies():
             at = top
             for part in path.strip("/").split("/"):
+                if os.path.exists(at + "/cgroup.subtree_control"):
+                    # Refused where a process is in it, which is the case of no group that needs it.
+                    try:
+                        with open(at + "/cgroup.subtree_control", "w") as f:
+                            f.write("+cpu")
+                    except OSError:
+                        pass
                 at += "/" + part
                 if not os.path.isdir(at):
                     os.mkdir(at)
@@ -98,18 +107,33 @@ def run(groups, folder, children):
         elif os.path.exists(top + CASES["docker"][0] + "/cpu.cfs_quota_us"):
             with open(top + CASES["docker"][0] + "/cpu.cfs_quota_us", "w") as f:
                 f.write("150000")
+    # One whose control group namespace is its own.
+    groups.make(PRIVATE)
+    private = subprocess.Popen(["sh", "-c", into(PRIVATE) + "exec unshare -C sleep 300"])
+    children.append(private)
+    while os.readlink(f"/proc/{private.pid}/ns/cgroup") == os.readlink("/proc/self/ns/cgroup"):
+        time.sleep(0.01)
+    where["private"] = private.pid
+    # The recorder in a container of docker, with such a namespace, sees the others beside or above itself.
+    groups.make(OWN)
+    return (record(os.path.join(folder, "out.wpdb"), ""),
+            record(os.path.join(folder, "inside.wpdb"), into(OWN) + "exec unshare -C "), where)
+
+
+def into(path):
+    """Shell commands that put the shell into a group."""
+    return "".join(f"echo $$ >{top}{path}/cgroup.procs; " for top in hierarchies())
+
+
+def record(out, before):
     logs = f"/var/log/pods/prod_web-1_{UID}"
-    out = os.path.join(folder, "out.wpdb")
-    subprocess.run(["unshare", "-m", "sh", "-c",
-                    f"mount -t tmpfs none /var/log && mkdir -p {logs} && exec {WITTY} record -d 2s -o {out}"],
-                   check=True, stderr=subprocess.DEVNULL)
-    subprocess.run([WITTY, "convert", out, out + ".json"], check=True, stderr=subprocess.DEVNULL)
-    with open(out + ".json") as f:
-        return json.load(f), where
+    subprocess.run(["unshare", "-m", "sh", "-e", "-c", f"mount -t tmpfs none /var/log; mkdir -p {logs}; {before or 'exec '}"
+                    f"{WITTY} record --no-ebpf -d 1s --interval 500ms -o {out}"], check=True, stderr=subprocess.DEVNULL)
+    return json.loads(subprocess.run([WITTY, "convert", out, "-"], check=True, capture_output=True, text=True).stdout)
 
 
-def compare(graph, where):
-    bad = []
+def containers(graph):
+    """@return the container of each process, and that which holds it"""
     runs = {}
     hosts = {}
     for e in graph["edges"]:
@@ -117,6 +141,12 @@ def compare(graph, where):
             runs[e["source_node"]["pid"]] = e["target_node"]
         if e["edge_type"] == "HostEdge":
             hosts[e["target_node"]["pid"]] = e["source_node"]
+    return runs, hosts
+
+
+def compare(graph, inside, where):
+    bad = []
+    runs, hosts = containers(graph)
     for name, (path, runtime, ident, pod) in CASES.items():
         c = runs.get(where[name])
         if runtime is None:
@@ -140,6 +170,15 @@ def compare(graph, where):
     docker = runs.get(where["docker"], {})
     if docker.get("cpu_limit_cores") != 1.5:
         bad.append(f"quota: {docker.get('cpu_limit_cores')}")
+    if runs.get(where["private"], {}).get("container_id") != container_id(7):
+        bad.append(f"own namespace: {runs.get(where['private'])}")
+    # From inside: what stands in the part of the path that can be seen.
+    runs, _ = containers(inside)
+    for name, (_, runtime, ident, pod) in list(CASES.items()) + [("private", (None, "unknown", container_id(7), None))]:
+        c = runs.get(where[name]) or {}
+        got = c.get("container_id"), c.get("container_type"), (c.get("pod") or {}).get("pod_id")
+        if got != (ident, "unknown" if name == "docker" else runtime, pod):
+            bad.append(f"{name}, from inside: {got}")
     return bad
 
 

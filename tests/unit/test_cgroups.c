@@ -30,6 +30,9 @@ static const struct {
 	{"/system.slice/containerd.service/kubepods-burstable-pod" POD_ ".slice:cri-containerd:" ID, "containerd", ID,
 	 POD, "burstable"},
 	{"/../../kubepods-besteffort-pod" POD_ ".slice/cri-containerd-" ID ".scope", "containerd", ID, POD, "besteffort"},
+	{"/../" ID, "unknown", ID, "", NULL},
+	{"/../../pod" POD "/" ID, "unknown", ID, POD, NULL},
+	{"/../../" ID "/init.scope", "unknown", ID, "", NULL},
 	{"/kubelet.slice/kubelet-kubepods.slice/kubepods-pod" POD_ ".slice/cri-containerd-" ID ".scope", "containerd",
 	 ID, POD, "guaranteed"},
 	{"/k8s.io/" ID, "containerd", ID, "", NULL},
@@ -106,6 +109,38 @@ TEST(containerd_names_container_and_pod)
 	check("containerd", ID2, POD, "worker", "reg/w:2", "job-0", "ml");
 	/* A path of a pod that does not name the runtime. */
 	check("unknown", ID2, POD, "worker", "reg/w:2", "job-0", "ml");
+}
+
+TEST(docker_and_cri_o_name_pods_by_labels_and_annotations)
+{
+	put("/var/lib/docker/containers/bbbb" ID "/config.v2.json",
+	    "{\"Name\":\"/k8s_worker_job-1_ml\",\"Config\":{\"Image\":\"sha256:1\",\"Labels\":{"
+	    "\"io.kubernetes.container.name\":\"worker\",\"io.kubernetes.pod.name\":\"job-1\","
+	    "\"io.kubernetes.pod.namespace\":\"ml\",\"io.kubernetes.pod.uid\":\"" POD "\"}}}");
+	check("docker", "bbbb" ID, POD, "k8s_worker_job-1_ml", "sha256:1", "job-1", "ml");
+	put("/run/containers/storage/overlay-containers/cccc" ID "/userdata/config.json",
+	    "{\"annotations\":{\"io.kubernetes.container.name\":\"trainer\","
+	    "\"io.kubernetes.cri-o.ImageName\":\"reg/t:3\",\"io.kubernetes.cri-o.ContainerType\":\"container\","
+	    "\"io.kubernetes.pod.name\":\"job-2\",\"io.kubernetes.pod.namespace\":\"dl\","
+	    "\"io.kubernetes.pod.uid\":\"" POD "\"},\"process\":{}}");
+	check("crio", "cccc" ID, POD, "trainer", "reg/t:3", "job-2", "dl");
+	/* Where the path names no runtime, any of them may know it. */
+	check("unknown", "cccc" ID, "", "trainer", "reg/t:3", "job-2", "dl");
+}
+
+TEST(containerd_names_containers_of_nerdctl_and_sandboxes)
+{
+	struct container_facts f;
+
+	put("/run/containerd/io.containerd.runtime.v2.task/default/dddd" ID "/config.json",
+	    "{\"annotations\":{\"nerdctl/name\":\"llm\"}}");
+	check("containerd", "dddd" ID, "", "llm", "", "", "");
+	put("/run/containerd/io.containerd.runtime.v1.linux/k8s.io/eeee" ID "/config.json",
+	    "{\"annotations\":{\"io.kubernetes.cri.container-type\":\"sandbox\","
+	    "\"io.kubernetes.cri.sandbox-name\":\"job-3\",\"io.kubernetes.cri.sandbox-namespace\":\"ml\"}}");
+	container_facts_read(&root, "containerd", "eeee" ID, POD, &f);
+	assert_true(f.sandbox);
+	assert_string_equal(f.pod_name, "job-3");
 }
 
 TEST(podman_lists_its_containers)
@@ -230,6 +265,8 @@ int main(void)
 		cmocka_unit_test(a_path_tells_runtime_container_and_pod),
 		cmocka_unit_test(docker_names_its_containers),
 		cmocka_unit_test(containerd_names_container_and_pod),
+		cmocka_unit_test(docker_and_cri_o_name_pods_by_labels_and_annotations),
+		cmocka_unit_test(containerd_names_containers_of_nerdctl_and_sandboxes),
 		cmocka_unit_test(podman_lists_its_containers),
 		cmocka_unit_test(folders_of_logs_name_pods_of_any_runtime),
 		cmocka_unit_test(a_broken_state_file_tells_nothing),

@@ -1,7 +1,7 @@
 #!/bin/bash
 # test_devices.sh NODES KERNEL_PACKAGE - accelerators, disks and network cards behind each of NODES nodes, and the
 # processes that use them. WITTY: the product; FAKES: the folder with the fake NVML, which puts its devices where the
-# guest has PCI devices.
+# guest has PCI devices. Then control groups of version 2.
 set -Eeuo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 nodes=${1:?usage: test_devices.sh NODES KERNEL_PACKAGE} pkg=${2:?a kernel package}
@@ -15,7 +15,8 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cp "$fakes/libnvidia-ml.so.1" "$tmp"
 shares=(-s "$tmp")
-for f in "$witty" "$here/check_devices.py"; do
+containers=$(readlink -f "$here/../live/test_containers.py")
+for f in "$witty" "$here/check_devices.py" "$containers"; do
     case $f in
         /tmp/* | /run/* | /root/* | /var/tmp/*) shares+=(-r "$(dirname "$f")") ;;
     esac
@@ -23,6 +24,6 @@ done
 rc=0
 # shellcheck disable=SC2016 # for the shell in the guest
 "$here/run.sh" -k "$pkg" -n "$nodes" -c "$nodes" -m 192 -p -H -t 200 -M nvme -M virtio_net "${shares[@]}" -f "$here/devices.guest" -- \
-    sh -c '. $VMTEST/devices.guest' sh "$witty" "$here/check_devices.py" "$tmp" "$nodes" || rc=$?
+    sh -c '. $VMTEST/devices.guest' sh "$witty" "$here/check_devices.py" "$tmp" "$nodes" "$containers" || rc=$?
 [ "$rc" = 0 ] || { echo "test_devices: failed on $pkg with status $rc"; cat "$tmp/record.log" 2>/dev/null || true; }
 exit "$rc"
