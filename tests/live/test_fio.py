@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""test_fio.py - fio on two files of a disk of our own: its own report against the recording.
+"""test_fio.py [DEPTH]... - fio on files of a disk of our own: its own report against the recording.
 
 WITTY names the program. Needs root, loop devices and fio.
 
 Volumes are compared by process and by file, exactly. Of times fio reports two: its completion latency ("clat") is
 that of its system call, with the scheduler in it; and what the kernel counted for the disk ("disk_util"), of the
 same requests from where they were made to where their memory was given back. The probe times them to where the disk
-completed them, some microseconds earlier. The disk's queue is kept long, so that these are well below 2 %.
-Requests per second are compared between two looks of the recorder, with fio's log of each request.
+completed them, some microseconds earlier. The disk's queue is kept long (DEPTH requests), so that these are well
+below 2 %. Requests per second are what the kernel counted between two looks of the recorder; they are compared with
+fio's log of each request. The probe is not run at each completion: some kernels do not run programs while a task that
+they guard is interrupted, and then a whole batch of completions is left out, whose number is told as lost.
 fio and the recorder run with a real-time priority: how busy the host is makes no difference to either.
 """
 import json
@@ -18,21 +20,22 @@ import subprocess
 import sys
 import tempfile
 
-WITTY = os.environ["WITTY"]
+from own_disk import Disk, alone
+from recorder import WITTY, lost, verdict
+
 # Known volumes by process and file. Name of the job: read or write, bytes of a request, bytes in all.
 JOBS = {"a": ("randrw", 16 << 10, 6 << 20), "b": ("write", 64 << 10, 16 << 20)}
 # Keeps the disk's queue long all the time: each request takes much longer than what is done around it.
-DEPTH = 32
-QUEUE_JOB = f"""[queue]
-filename={{top}}/queue
+QUEUE_JOB = """[queue]
+filename={top}/queue
 ioengine=libaio
-iodepth={DEPTH}
+iodepth={depth}
 rw=randrw
 bs=128k
 size=64m
 time_based=1
 runtime=2
-write_lat_log={{folder}}/queue
+write_lat_log={folder}/queue
 """
 WITHIN = 0.02
 
@@ -60,36 +63,18 @@ def run(*args, **more):
     return subprocess.run(args, check=True, **more)
 
 
-class Disk:
-    """A file system on a loop device, with a file for each job, in this process's mount namespace."""
-
-    def __init__(self, folder):
-        image = os.path.join(folder, "image")
-        self.top = os.path.join(folder, "m")
-        os.mkdir(self.top)
-        with open(image, "wb") as f:
-            f.truncate(128 << 20)
-        self.device = run("losetup", "-f", "--show", image, capture_output=True, text=True).stdout.strip()
-        # Without a journal nobody but fio writes while it runs.
-        run("mkfs.ext4", "-q", "-F", "-m0", "-O", "^has_journal", "-E", "lazy_itable_init=0", self.device)
-        run("mount", "-o", "noatime", self.device, self.top)
-        for name, size in [("rest", 1 << 20), ("queue", 64 << 20)] + [(name, job[2]) for name, job in JOBS.items()]:
-            with open(os.path.join(self.top, name), "wb") as f:
-                f.write(bytes(size))
-                os.fsync(f.fileno())
-        os.sync()
-        rdev = os.stat(self.device).st_rdev
-        self.dev = f"{os.major(rdev)}:{os.minor(rdev)}"
-
-    def inode(self, name):
-        return os.stat(os.path.join(self.top, name)).st_ino
-
-    def done(self):
-        subprocess.run(["umount", self.top], check=False)
-        subprocess.run(["losetup", "-d", self.device], check=False)
+def make_disk(folder):
+    """With a file for each job. Without a journal nobody but fio writes while it runs."""
+    disk = Disk(folder, 128, "-m0", "-O", "^has_journal", "-E", "lazy_itable_init=0")
+    for name, size in [("rest", 1 << 20), ("queue", 64 << 20)] + [(name, job[2]) for name, job in JOBS.items()]:
+        with open(os.path.join(disk.top, name), "wb") as f:
+            f.write(bytes(size))
+            os.fsync(f.fileno())
+    os.sync()
+    return disk
 
 
-def record(disk, folder):
+def record(disk, folder, depth):
     """@return path of the recording of fio, as a graph, fio's report, and when each request ended"""
     jobs = JOB_FILE
     for name, (rw, bs, size) in JOBS.items():
@@ -97,7 +82,7 @@ def record(disk, folder):
                  f"write_lat_log={folder}/{name}\n")
     path = os.path.join(folder, "out.wpdb")
     with open(os.path.join(folder, "jobs"), "w") as f:
-        f.write(jobs + (QUEUE_JOB + LAST_JOB).format(top=disk.top, folder=folder))
+        f.write(jobs + (QUEUE_JOB + LAST_JOB).format(top=disk.top, folder=folder, depth=depth))
     run("chrt", "-r", "20", WITTY, "record", "-o", path, "--interval", "250ms", "--", "fio", "--output-format=json",
         f"--output={folder}/report", f"{folder}/jobs", cwd=folder, stdout=subprocess.DEVNULL)
     run(WITTY, "convert", path, path + ".json", stderr=subprocess.DEVNULL)
@@ -126,7 +111,7 @@ def check_volumes(disk, graph, report, bad):
     for job in report["jobs"]:
         if job["jobname"] not in JOBS:
             continue
-        inode = disk.inode(job["jobname"])
+        inode = os.stat(os.path.join(disk.top, job["jobname"])).st_ino
         moved = {"read": {}, "write": {}}
         for e in graph["edges"]:
             kind = {"ReadFromEdge": "read", "WriteToEdge": "write"}.get(e["edge_type"])
@@ -158,7 +143,6 @@ def check_times(disk, graph, report, missed, bad):
     for kind in "read", "write":
         number, ms = theirs[f"{kind}_ios"], theirs[f"{kind}_ticks"]
         ours = node[f"timed_{kind}s"], node[f"{kind}_latency_ns"]
-        # The kernel does not run the probe at every completion; how many it left out is told as lost.
         if not number - missed <= ours[0] <= number:
             bad.append(f"{kind}: {ours[0]} requests of the disk and {missed} not seen, fio says {number}")
         if abs(ours[1] / 1e6 / ours[0] - ms / number) > WITHIN * ms / number:
@@ -175,7 +159,7 @@ def check_times(disk, graph, report, missed, bad):
 def check_rates(disk, path, ends, bad):
     """Requests per second between two looks in the midst of it."""
     looks = {n: end / 1e6 for n, _, end in rows(path, "SELECT n, start_ns, end_ns FROM interval")}
-    series = rows(path, "SELECT interval, coalesce(timed_reads, 0), coalesce(timed_writes, 0) FROM series_block_device "
+    series = rows(path, "SELECT interval, coalesce(reads, 0), coalesce(writes, 0) FROM series_block_device "
                         "WHERE num = (SELECT num FROM block_device WHERE dev = ?) ORDER BY interval", disk.dev)
     inside = sorted(n for n, ms in looks.items() if ends[0][0] < ms < ends[-1][0])
     if len(inside) < 3:
@@ -192,33 +176,27 @@ def check_rates(disk, path, ends, bad):
 
 
 def main():
-    if os.geteuid() != 0 or not os.path.exists("/dev/loop-control"):
-        print("SKIP: needs root and loop devices")
+    why = alone()
+    if why:
+        print("SKIP:", why)
         return 77
-    if not os.environ.get("OWN_MOUNTS"):
-        os.execvpe("unshare", ["unshare", "-m", sys.executable, *sys.argv], dict(os.environ, OWN_MOUNTS="1"))
-    folder = tempfile.mkdtemp()
-    disk = None
     bad = []
-    try:
-        disk = Disk(folder)
-        path, graph, report, ends = record(disk, folder)
-        check_volumes(disk, graph, report, bad)
-        summary = run(WITTY, "show", path, "summary", "--format", "json", capture_output=True, text=True).stdout
-        missed = sum(l["count"] for l in json.loads(summary)["lost"]
-                      if l["cause"] == "requests_not_timed")
-        print(f"| {missed} completions not timed, as it says")
-        check_times(disk, graph, report, missed, bad)
-        check_rates(disk, path, ends, bad)
-    finally:
-        if disk:
-            disk.done()
-        shutil.rmtree(folder, ignore_errors=True)
-    for b in bad:
-        print("FAILED:", b)
-    if not bad:
-        print("fio and the recording agree")
-    return 1 if bad else 0
+    for depth in map(int, sys.argv[1:] or ["32"]):
+        folder = tempfile.mkdtemp()
+        disk = None
+        try:
+            disk = make_disk(folder)
+            path, graph, report, ends = record(disk, folder, depth)
+            missed = lost(path, "requests_not_timed")
+            print(f"| {depth} requests in the queue; {missed} completions not timed, as it says")
+            check_volumes(disk, graph, report, bad)
+            check_times(disk, graph, report, missed, bad)
+            check_rates(disk, path, ends, bad)
+        finally:
+            if disk:
+                disk.done()
+            shutil.rmtree(folder, ignore_errors=True)
+    return verdict(bad, "fio and the recording agree")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 
-WITTY = os.environ["WITTY"]
+from recorder import Recorder, verdict
+
 TUNSETIFF = 0x400454CA
 TUNGETFEATURES = 0x800454CF
 NO_SUCH_IOCTL = 0x5499
@@ -99,28 +100,16 @@ def main():
         return 77
     bad = []
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "out.wpdb")
         w = subprocess.Popen(["unshare", "-n", sys.executable, sys.argv[0], "worker"], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
         w.stdout.readline()
-        # The command begins when the recorder is ready, and ends when the worker has done its calls.
-        trigger = "import sys; sys.stderr.write('go\\n'); sys.stdin.readline()"
-        p = subprocess.Popen([WITTY, "record", "-o", path, "-p", str(w.pid), "--interval", "200ms", "--",
-                              sys.executable, "-c", trigger], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while p.stderr.readline() not in ("go\n", ""):
-            pass
+        recorder = Recorder(os.path.join(folder, "out.wpdb"), "-p", str(w.pid))
         w.stdin.write("\n")
         w.stdin.flush()
         good, failed, least, most = json.loads(w.stdout.readline())
-        p.stdin.write("\n")
-        p.stdin.close()
-        p.stderr.read()
-        if p.wait() != 0:
-            bad.append("record failed")
+        graph = recorder.stop()
         w.stdin.close()
         w.wait()
-        text = subprocess.run([WITTY, "convert", path, "-"], check=True, capture_output=True, text=True).stdout
-        graph = json.loads(text)
     uses = [e for e in graph["edges"] if e["edge_type"] == "AccessEdge" and e["source_node"]["pid"] == w.pid
             and e["target_node"]["entity_type"] == "DeviceEntity"]
     if [e["target_node"]["device_id"] for e in uses] != ["/dev/net/tun"]:
@@ -133,11 +122,7 @@ def main():
             bad.append(f"{u['ioctls']} calls, {u['failed_ioctls']} failed")
         if not least <= u["blocked_ns"] <= most or u["blocked_calls"] < BLOCKS:
             bad.append(f"blocked {u['blocked_calls']} times, {u['blocked_ns']} ns")
-    for b in bad:
-        print("FAILED:", b)
-    if not bad:
-        print("calls and times agree")
-    return 1 if bad else 0
+    return verdict(bad, "calls and times agree")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 
-WITTY = os.environ["WITTY"]
+from own_disk import Disk, alone
+from recorder import Recorder, verdict
+
 MIB = 1 << 20
 COLD, WARM, DIRTY, DROPPED = 6 * MIB, 3 * MIB, 4 * MIB, 2 * MIB
 
@@ -56,8 +58,7 @@ def worker(folder):
     sys.stdin.readline()
 
 
-def check(path, pid, told, bad):
-    graph = json.loads(subprocess.run([WITTY, "convert", path, "-"], check=True, capture_output=True, text=True).stdout)
+def check(graph, pid, told, bad):
     p = next(n for n in graph["nodes"] if n["entity_type"] == "ProcessEntity" and n["pid"] == pid)
     for field, name in (("storage_read_bytes", "read_bytes"), ("storage_written_bytes", "write_bytes"),
                         ("cancelled_write_bytes", "cancelled_write_bytes")):
@@ -85,50 +86,31 @@ def check(path, pid, told, bad):
 
 
 def main():
-    if os.geteuid() != 0 or not os.path.exists("/dev/loop-control"):
-        print("SKIP: needs root and loop devices")
+    why = alone()
+    if why:
+        print("SKIP:", why)
         return 77
-    if not os.environ.get("OWN_MOUNTS"):
-        os.execvpe("unshare", ["unshare", "-m", sys.executable, *sys.argv], dict(os.environ, OWN_MOUNTS="1"))
     folder = tempfile.mkdtemp()
-    top, path = os.path.join(folder, "m"), os.path.join(folder, "out.wpdb")
+    disk = None
     bad = []
-    os.mkdir(top)
-    with open(os.path.join(folder, "image"), "wb") as f:
-        f.truncate(64 * MIB)
-    device = subprocess.run(["losetup", "-f", "--show", os.path.join(folder, "image")], check=True, capture_output=True,
-                            text=True).stdout.strip()
     try:
-        subprocess.run(["mkfs.ext4", "-q", "-F", device], check=True)
-        subprocess.run(["mount", "-o", "noatime", device, top], check=True)
-        w = subprocess.Popen([sys.executable, sys.argv[0], "worker", top], stdin=subprocess.PIPE,
+        disk = Disk(folder, 64)
+        w = subprocess.Popen([sys.executable, sys.argv[0], "worker", disk.top], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
         w.stdout.readline()
-        # The command begins when the recorder is ready, and ends when the worker has done its part.
-        p = subprocess.Popen([WITTY, "record", "-o", path, "-p", str(w.pid), "--interval", "200ms", "--", sys.executable,
-                              "-c", "import sys; sys.stderr.write('go\\n'); sys.stdin.readline()"],
-                             stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while p.stderr.readline() not in ("go\n", ""):
-            pass
+        recorder = Recorder(os.path.join(folder, "out.wpdb"), "-p", str(w.pid))
         w.stdin.write("\n")
         w.stdin.flush()
         told = json.loads(w.stdout.readline())
-        p.stdin.close()
-        p.stderr.read()
-        if p.wait() != 0:
-            bad.append("record failed")
+        graph = recorder.stop()
         w.stdin.close()
         w.wait()
-        check(path, w.pid, told, bad)
+        check(graph, w.pid, told, bad)
     finally:
-        subprocess.run(["umount", top], check=False)
-        subprocess.run(["losetup", "-d", device], check=False)
+        if disk:
+            disk.done()
         shutil.rmtree(folder, ignore_errors=True)
-    for b in bad:
-        print("FAILED:", b)
-    if not bad:
-        print("the kernel's account and the recording agree")
-    return 1 if bad else 0
+    return verdict(bad, "the kernel's account and the recording agree")
 
 
 if __name__ == "__main__":
