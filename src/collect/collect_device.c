@@ -269,7 +269,7 @@ static enum dev_family family_of(const struct accel *a, const char *source)
 {
 	if (!strcmp(source, "nvidia"))
 		return DEV_NVIDIA;
-	return a->kind == ACCEL_NPU ? DEV_ASCEND : DEV_RENDER;
+	return a->kind == ACCEL_NPU ? DEV_ASCEND : a->accel_class ? DEV_ACCEL : DEV_RENDER;
 }
 
 static void emit_access(struct collect *c, struct graph *g, uint32_t proc, uint32_t node, uint32_t opened,

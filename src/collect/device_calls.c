@@ -129,17 +129,24 @@ static void ask_name(struct device_calls *d, struct device_file *f)
 	strbuf_done(&b);
 }
 
-/* @return NODE_NONE: it is an accelerator, and its driver has not answered yet */
+/* @return NODE_NONE: it is an accelerator whose driver has not answered yet, or it has no name so far */
 static uint32_t device_node(struct collect *c, struct graph *g, uint32_t rdev, bool patient)
 {
 	struct device_file *f = file_of(c->device_calls, rdev);
+	const char *path;
 	struct node *n;
 	enum dev_family family;
 	uint32_t minor, accel = NODE_NONE;
 	char number[32];
 
 	ask_name(c->device_calls, f);
-	family = dev_family(f->path, &minor);
+	/* Who has it open may be found out yet. */
+	path = f->path[0] ? NULL : dev_holders_path(&c->devices->holders, rdev);
+	if (path)
+		snprintf(f->path, sizeof(f->path), "%s", path);
+	if (!f->path[0] && patient)
+		return NODE_NONE;
+	family = dev_file_family(&c->device_calls->root, f->path, &minor);
 	if (family == DEV_NVIDIA || family == DEV_ASCEND || family == DEV_RENDER || family == DEV_ACCEL) {
 		accel = devices_node(c->devices, g, family, minor);
 		if (accel != NODE_NONE || patient)

@@ -24,7 +24,7 @@ void device_calls_blocked(struct device_calls *d, const struct proc *by, uint32_
 
 /**
  * Relations of what was noted since the last time. What is about an accelerator of which no driver has told yet is
- * kept for some seconds, so that it is not taken for a device of its own.
+ * kept for some seconds, so that it is not taken for a device of its own; likewise of one whose name is not known.
  *
  * @param last nothing is kept
  */

@@ -41,7 +41,8 @@ struct accel {
 	enum accel_kind kind;
 	uint32_t index;	 /**< card, as the vendor's tools count */
 	uint32_t chip;	 /**< on a card with several; else 0 */
-	int32_t minor;	 /**< of its file in /dev; -1: not known */
+	int32_t minor;	 /**< of its file: /dev/nvidiaN, davinciN, dri/renderDN, accel/accelN; -1: not known */
+	bool accel_class; /**< that is /dev/accel/accelN */
 	int32_t parent;	 /**< in devices[]: this is a part of that one; -1: it is whole */
 	char instance[24]; /**< name of the part: "gi3/ci0"; "": it is whole */
 	char uuid[80], pci[20], model[96], health[48]; /**< "": not known */

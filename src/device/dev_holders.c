@@ -3,8 +3,11 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "cleanup.h"
 
@@ -45,6 +48,50 @@ enum dev_family dev_family(const char *path, uint32_t *ret_minor)
 	return DEV_NONE;
 }
 
+#define CARD "/dev/dri/card"
+
+enum dev_family dev_file_family(const struct sysroot *root, const char *path, uint32_t *ret_minor)
+{
+	enum dev_family family = dev_family(path, ret_minor);
+	CLEANUP_CLOSEDIR DIR *d = NULL;
+	struct dirent *de;
+
+	if (family != DEV_RENDER || strncmp(path, CARD, strlen(CARD)) ||
+	    sysroot_opendir(root, &d, "/sys/class/drm/card%u/device/drm", *ret_minor) < 0) {
+		d = NULL;
+		return family;
+	}
+	while ((de = readdir(d)))
+		if (sscanf(de->d_name, "renderD%u", ret_minor) == 1)
+			break;
+	return family;
+}
+
+const char *dev_holders_path(const struct dev_holders *h, uint32_t rdev)
+{
+	vec_for(&h->numbers, x)
+		if (x->rdev == rdev)
+			return x->path;
+	return NULL;
+}
+
+/* Not all drivers tell the kernel the names of their devices: NVIDIA's does not. */
+static void keep_number(const struct sysroot *root, uint32_t pid, const char *fd, const char *path, struct dev_holders *h)
+{
+	struct dev_number n = {0};
+	char file[64];
+	struct stat st;
+
+	snprintf(file, sizeof(file), "proc/%u/fd/%.20s", pid, fd);
+	if (!root->live || strlen(path) >= sizeof(n.path) || fstatat(root->fd, file, &st, 0) || !S_ISCHR(st.st_mode))
+		return;
+	n.rdev = major(st.st_rdev) << 20 | minor(st.st_rdev);
+	if (dev_holders_path(h, n.rdev))
+		return;
+	memcpy(n.path, path, strlen(path));
+	vec_push(&h->numbers, n);
+}
+
 static void found(struct dev_holders *h, uint32_t pid, enum dev_family family, uint32_t minor, uint32_t fd)
 {
 	struct dev_holder *x;
@@ -72,16 +119,18 @@ static void read_process(const struct sysroot *root, uint32_t pid, struct dev_ho
 	}
 	while ((de = readdir(d))) {
 		enum dev_family family;
-		uint32_t minor;
+		uint32_t number;
 
 		strbuf_clear(&b);
 		if (de->d_name[0] == '.' || sysroot_readlink(root, &b, "/proc/%u/fd/%s", pid, de->d_name) <= 0)
 			continue;
 		if (strncmp(b.s, "/dev/", 5))
 			continue;
-		family = dev_family(b.s, &minor);
-		if (family != DEV_NONE)
-			found(h, pid, family, minor, (uint32_t)strtoul(de->d_name, NULL, 10));
+		family = dev_file_family(root, b.s, &number);
+		if (family == DEV_NONE)
+			continue;
+		found(h, pid, family, number, (uint32_t)strtoul(de->d_name, NULL, 10));
+		keep_number(root, pid, de->d_name, b.s, h);
 	}
 	strbuf_done(&b);
 }
@@ -116,4 +165,5 @@ void dev_holders_read(const struct sysroot *root, const uint32_t *pids, size_t n
 void dev_holders_done(struct dev_holders *h)
 {
 	vec_done(&h->v);
+	vec_done(&h->numbers);
 }

@@ -76,7 +76,8 @@ static void read_sensors(const struct sysroot *root, struct strbuf *b, const cha
 	}
 }
 
-static void read_device(const struct sysroot *root, const char *folder, int32_t minor, struct accel_report *r)
+static void read_device(const struct sysroot *root, const char *folder, int32_t minor, bool accel_class,
+			struct accel_report *r)
 {
 	struct strbuf b = {0}, link = {0};
 	struct accel *d;
@@ -99,6 +100,7 @@ static void read_device(const struct sysroot *root, const char *folder, int32_t 
 	}
 	d = accel_add(r, ACCEL_GPU, (uint32_t)r->devices.n);
 	d->minor = minor;
+	d->accel_class = accel_class;
 	memcpy(d->pci, pci, sizeof(d->pci));
 	snprintf(d->model, sizeof(d->model), "%04lx:%04lx", vendor & 0xffff, device & 0xffff);
 	if (read_text(root, &b, folder, "unique_id"))
@@ -128,7 +130,7 @@ void drm_devices_read(const struct sysroot *root, struct accel_report *r)
 			snprintf(folder, sizeof(folder), "%s/%.*s%d/device", classes[i].class, (int)n, classes[i].prefix,
 				 minor);
 			if (sysroot_has(root, "%s", folder))
-				read_device(root, folder, minor, r);
+				read_device(root, folder, minor, i == 1, r);
 		}
 	}
 }

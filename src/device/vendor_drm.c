@@ -217,7 +217,8 @@ static void read_client(struct drm *d, const struct dev_holder *h, struct accel_
 			const struct accel *a = &r->devices.v[i];
 			struct accel_process *p;
 
-			if (c.pci[0] ? strcmp(a->pci, c.pci) : a->minor != (int32_t)h->minor)
+			if (c.pci[0] ? strcmp(a->pci, c.pci) != 0
+				     : a->minor != (int32_t)h->minor || a->accel_class != (h->family == DEV_ACCEL))
 				continue;
 			p = process_on(r, i, h->pid);
 			if (c.has_memory && !p->has_memory) {

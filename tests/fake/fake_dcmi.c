@@ -90,6 +90,14 @@ API dcmi_get_device_power_info(int card, int chip, int *v)
 	return OK;
 }
 
+/* MHz: the highest, and now. */
+API dcmi_get_device_aicore_info(int card, int chip, unsigned mhz[2])
+{
+	mhz[0] = 1800;
+	mhz[1] = 1500;
+	return OK;
+}
+
 API dcmi_get_device_temperature(int card, int chip, int *v)
 {
 	*v = 36 + chip;

@@ -150,6 +150,13 @@ API nvmlDeviceGetCurrentClocksThrottleReasons(device d, unsigned long long *v)
 	return is_lost(d) ? LOST : OK;
 }
 
+/* Those that could not be corrected, since the last reset. */
+API nvmlDeviceGetTotalEccErrors(device d, int type, int counter, unsigned long long *v)
+{
+	*v = (unsigned long long)d->index;
+	return type != 1 || counter != 0 ? UNSUPPORTED : is_lost(d) ? LOST : OK;
+}
+
 API nvmlDeviceGetCurrPcieLinkGeneration(device d, unsigned *v)
 {
 	*v = 5;

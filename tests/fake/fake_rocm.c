@@ -57,6 +57,18 @@ API rsmi_dev_memory_usage_get(uint32_t i, int type, uint64_t *v)
 	return type ? UNSUPPORTED : OK;
 }
 
+API rsmi_dev_memory_busy_percent_get(uint32_t i, uint32_t *v)
+{
+	*v = 20 + i;
+	return OK;
+}
+
+API rsmi_dev_power_cap_get(uint32_t i, uint32_t sensor, uint64_t *v)
+{
+	*v = 750000000;
+	return OK;
+}
+
 API rsmi_dev_power_ave_get(uint32_t i, uint32_t sensor, uint64_t *v)
 {
 	*v = 400000000;

@@ -146,6 +146,9 @@ def eight_devices(case):
         equal(g["power_limit_mw"], 700000, "power limit")
         equal(g["temperature_c"], 40 + i, "temperature")
         equal(g["clock_khz"], (1980 - i) * 1000, "clock")
+        equal((g["clock_max_khz"], g["memory_clock_khz"]), (1980000, 2619000), "highest clock, and that of memory")
+        equal(g["ecc_errors"], i, "errors of memory")
+        equal(g["pcie_gen_max"], 5, "highest PCIe generation")
         equal(g["pcie_gen"], 5, "PCIe generation")
         equal(g["pcie_width"], 8 if i == 5 else 16, "lanes")
         equal(g["pcie_width_max"], 16, "most lanes")
@@ -158,6 +161,7 @@ def eight_devices(case):
     links = r.edges("DeviceLinkEdge")
     equal(len(links), 16, "links")
     for e in links:
+        equal((e["kind"], e["version"]), ("NVLink", 4), "kind of link")
         peer = e["target_node"]
         if peer["entity_type"] == "GPUEntity":
             equal(peer["id"], e["source_node"]["id"] ^ 1, "peer")
@@ -182,6 +186,7 @@ def mig(case):
     for p in parts:
         equal(p["device_type"], "mig", "kind")
         check(p["device_id"].startswith("MIG-0000-0001-"), "unique id", p["device_id"])
+        equal(p["part_of"], "GPU-0000-0001", "the device that it is a part of")
     access = [e for e in r.edges("AccessEdge") if e["target_node"]["entity_type"] == "GPUEntity"]
     equal([(e["source_node"]["pid"], e["target_node"].get("instance")) for e in access], [(pid, "gi9/ci0")], "access")
 
@@ -218,6 +223,10 @@ def lost(case):
     equal(len(gpus), 8, "devices")
     check("lost" in (gpus[4].get("state") or ""), "state of the lost one", gpus[4].get("state"))
     equal([i for i, g in gpus.items() if g.get("state")], [4], "lost")
+    # What it does not tell any more is unknown, not zero.
+    looks = r.rows("SELECT min(s.utilization_pct), max(s.utilization_pct) FROM series_gpu s JOIN gpu USING(num) "
+                   "WHERE gpu.id=4")[0]
+    equal(looks, (45, 45), "use before it was lost")
 
 
 def hang(case):
@@ -313,6 +322,7 @@ def dcmi(case):
         equal(n["model"], "Ascend 910B3", "model")
         equal(n["utilization_pct"], 50 + c, "use of the cores")
         equal(n["memory_util_pct"], 31, "use of the bandwidth")
+        equal(n["clock_max_khz"], 1800000, "highest clock")
         equal(n["memory_total_bytes"], 65536 * MIB, "memory")
         equal(n["memory_used_bytes"], (3465 + c) * MIB, "memory used")
         equal(n["power_mw"], 91300 + 100 * c, "power")
@@ -448,8 +458,8 @@ def rocm(case):
     r = case.record()
     gpus = sorted(r.nodes("GPUEntity"), key=lambda n: n["id"])
     equal([(g["pci_bus_id"], g["utilization_pct"], g["memory_used_bytes"] // GIB, g["power_mw"], g["temperature_c"],
-            g["told_by"]) for g in gpus],
-          [(f"0000:c{i}:00.0", 60 + i, 10 + i, 400000, 55, "rocm-smi") for i in range(3)], "devices")
+            g["memory_util_pct"], g["power_limit_mw"], g["told_by"]) for g in gpus],
+          [(f"0000:c{i}:00.0", 60 + i, 10 + i, 400000, 55, 20 + i, 750000, "rocm-smi") for i in range(3)], "devices")
     equal(sorted((e["source_node"]["id"], e["target_node"]["id"], e["kind"]) for e in r.edges("DeviceLinkEdge")),
           [(a, b, "XGMI") for a in range(3) for b in range(3) if a != b], "links")
     access = [e for e in r.edges("AccessEdge") if e["target_node"]["entity_type"] == "GPUEntity"]

@@ -40,6 +40,7 @@ TEST(devices_links_and_lanes_are_read)
 {
 	struct accel_report r = {0};
 	const struct accel *d;
+	uint32_t minor;
 
 	put(GPU("3") "/vendor", "0x1002\n");
 	put(GPU("3") "/device", "0x74a1\n");
@@ -62,9 +63,18 @@ TEST(devices_links_and_lanes_are_read)
 	put("/sys/class/kfd/kfd/topology/nodes/2/properties", "simd_count 4\nlocation_id 1024\ndomain 0\n");
 	put("/sys/class/kfd/kfd/topology/nodes/1/io_links/0/properties", "type 2\nnode_from 1\nnode_to 0\n");
 	put("/sys/class/kfd/kfd/topology/nodes/1/io_links/1/properties", "type 11\nnode_from 1\nnode_to 2\n");
+	put("/sys/class/accel/accel0/device/vendor", "0x8086\n");
+	put("/sys/class/drm/card1/device/drm/renderD128/dev", "");
 	drm_devices_read(&root, &r);
 	kfd_links_read(&root, &r);
-	assert_int_equal(r.devices.n, 2);
+	assert_int_equal(r.devices.n, 3);
+	assert_false(r.devices.v[0].accel_class);
+	assert_true(r.devices.v[2].accel_class);
+	assert_int_equal(r.devices.v[2].minor, 0);
+	assert_int_equal(dev_file_family(&root, "/dev/dri/card1", &minor), DEV_RENDER);
+	assert_int_equal(minor, 128);
+	assert_int_equal(dev_file_family(&root, "/dev/dri/card7", &minor), DEV_RENDER);
+	assert_int_equal(minor, 7);
 	d = &r.devices.v[0];
 	assert_string_equal(d->pci, "0000:03:00.0");
 	assert_int_equal(d->minor, 128);
