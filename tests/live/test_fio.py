@@ -34,7 +34,7 @@ rw=randrw
 bs=128k
 size=64m
 time_based=1
-runtime=2
+runtime=3
 write_lat_log={folder}/queue
 """
 WITHIN = 0.02
@@ -54,7 +54,7 @@ rw=read
 bs=4k
 size=1m
 time_based=1
-runtime=3300ms
+runtime=4300ms
 rate_iops=1
 """
 
