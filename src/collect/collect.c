@@ -235,10 +235,16 @@ static int sample_waits(struct collect *c, struct graph *g, bool last, struct er
 	return c->sched_probe ? collect_waits(c, g) : 0;
 }
 
-static int sample_blocks(struct collect *c, struct graph *g, bool last, struct err *e)
+static int sample_disks(struct collect *c, struct graph *g, bool last, struct err *e)
 {
 	(void)last;
-	return collect_blocks(c, g, e);
+	return collect_disks(c, g, e);
+}
+
+static int sample_block_io(struct collect *c, struct graph *g, bool last, struct err *e)
+{
+	(void)last;
+	return collect_block_io(c, g, e);
 }
 
 /* In this order: who acted is known before what was done. */
@@ -247,11 +253,11 @@ static const struct part {
 	int (*sample)(struct collect *c, struct graph *g, bool last, struct err *e);
 } parts[] = {
 	{"collector proc", sample_procs},   {"collector io_uring", sample_rings},
-	{"collector sched", sample_threads}, {"collector sock", collect_sockets},
-	{"collector ipc", sample_ipc},	     {"collector wait", sample_waits},
+	/* Requests per second are those of the interval, which ends when threads are read. */
+	{"collector block", sample_disks},  {"collector sched", sample_threads},
+	{"collector sock", collect_sockets}, {"collector ipc", sample_ipc},
+	{"collector wait", sample_waits},    {"collector block", sample_block_io},
 };
-/* Last of all: its requests per second are those of the interval, which ends when all is read. */
-static const struct part blocks_part = {"collector block", sample_blocks};
 
 static void sample_part(struct collect *c, const struct part *p, struct graph *g, bool last)
 {
@@ -302,7 +308,6 @@ void collect_sample(struct collect *c, struct graph *g, bool last)
 	collect_devices(c, g, last);
 	device_calls_emit(c, g, last);
 	collect_flows(c, g);
-	sample_part(c, &blocks_part, g, last);
 	collect_procs_emit(c, g);
 	c->ticks++;
 }

@@ -233,7 +233,7 @@ static int on_io(void *ctx, const struct block_io_key *k, const struct block_io_
 	return 0;
 }
 
-int collect_blocks(struct collect *c, struct graph *g, struct err *e)
+int collect_disks(struct collect *c, struct graph *g, struct err *e)
 {
 	struct blocks *b = c->blocks;
 	struct sampling x = {.c = c, .g = g};
@@ -255,9 +255,14 @@ int collect_blocks(struct collect *c, struct graph *g, struct err *e)
 	b->last_ns = clock;
 	if (!rc && c->block_probe && c->ticks)
 		rc = block_probe_disks(c->block_probe, on_disk, &x, e);
-	if (!rc && c->block_probe)
-		rc = block_probe_ios(c->block_probe, c->ticks ? on_io : drop_io, &x, e);
 	return rc;
+}
+
+int collect_block_io(struct collect *c, struct graph *g, struct err *e)
+{
+	struct sampling x = {.c = c, .g = g};
+
+	return c->block_probe ? block_probe_ios(c->block_probe, c->ticks ? on_io : drop_io, &x, e) : 0;
 }
 
 void collect_blocks_describe(const struct collect *c, struct graph *g)
