@@ -30,10 +30,10 @@ function drawStep(model: Model, step: Step, x: number, y: number): SVGGElement {
   return g;
 }
 
-/* It is drawn for all that do the same; the one that was asked for comes first. */
+/* It is drawn for all that do the same: their times are sums, and one of them may wait for another. */
 function first(model: Model, chain: Chain, row: number): Step {
-  return { text: model.threadIn(row), of: chain.threads.length > 1 ? `and others: ${chain.text}` : undefined,
-    note: chain.threads.length > 1 ? `late for ${time(chain.late_ns)} together` : `late for ${time(chain.late_ns)}`, last: false };
+  const alone = chain.threads.length < 2;
+  return { text: chain.text, of: alone ? undefined : `${model.threadLabel(row)} is one of them`, note: `late for ${time(chain.late_ns)}${alone ? "" : " together"}`, last: false };
 }
 
 /** One row for each way; the widest first. */
