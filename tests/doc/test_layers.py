@@ -5,6 +5,7 @@ No "../" in an include, each .c begins with a comment (after blank lines), heade
 unique, each header compiles alone with the folders of its own layer and those below, and a
 header of a layer that is not below does not compile.
 """
+import concurrent.futures
 import os
 import re
 import subprocess
@@ -49,18 +50,29 @@ def sources(layer, suffixes):
                 yield os.path.join(folder, name)
 
 
-def compiles(cc, build, layer, header):
-    """Whether a file of the layer may include the header, by its bare name."""
-    command = [cc, "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
-               "-Wno-unused-parameter", "-fsyntax-only", "-x", "c", "-"]
+def compiler(cc, build, layer, *words):
+    """A command that compiles what it reads, as a file of the layer."""
+    command = [cc, "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-x", "c", *words]
     for name in visible(layer):
         # Headers that the build makes (the registry) stand in the build folder.
         for top in (SRC, os.path.join(build, "src")):
             command.append("-I" + os.path.join(top, name))
             command.append("-I" + os.path.join(top, name, "bpf"))
-    done = subprocess.run(command, input=f'#include "{os.path.basename(header)}"\n', text=True,
-                          capture_output=True, check=False)
+    return command + ["-"]
+
+
+def compiles(cc, build, layer, header):
+    """Whether a file of the layer may include the header, by its bare name."""
+    done = subprocess.run(compiler(cc, build, layer, "-fsyntax-only"), input=f'#include "{os.path.basename(header)}"\n',
+                          text=True, capture_output=True, check=False)
     return done.returncode == 0, done.stderr.strip()
+
+
+def found(cc, build, layer, names):
+    """Those of the headers that a file of the layer finds."""
+    text = "".join(f'#if __has_include("{name}")\nFOUND "{name}"\n#endif\n' for name in names)
+    done = subprocess.run(compiler(cc, build, layer, "-E"), input=text, text=True, capture_output=True, check=True)
+    return [line.split('"')[1] for line in done.stdout.splitlines() if line.startswith("FOUND ")]
 
 
 def check_text(path, problems):
@@ -91,19 +103,23 @@ def main():
                 problems.append(f"{name}: in {headers[name][0]} and in {layer}")
             if os.path.dirname(path) == os.path.join(SRC, layer):
                 headers[name] = (layer, path)
-    for name, (owner, path) in headers.items():
-        good, why = compiles(cc, build, owner, path)
-        checked += 1
-        if not good:
-            first = next((line for line in why.splitlines() if "error:" in line), why)
-            problems.append(f"{owner}/{name}: does not compile alone: {first}")
-    for layer in layers:
-        for name, (owner, path) in headers.items():
-            if owner in visible(layer):
-                continue
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        tried = pool.map(lambda h: compiles(cc, build, *headers[h]), headers)
+        for name, (good, why) in zip(headers, tried):
             checked += 1
-            if compiles(cc, build, layer, path)[0]:
-                problems.append(f"{owner}/{name}: {layer} can include it, but lies below")
+            if not good:
+                first = next((line for line in why.splitlines() if "error:" in line), why)
+                problems.append(f"{headers[name][0]}/{name}: does not compile alone: {first}")
+    for layer in layers:
+        below = visible(layer)
+        others = [name for name, (owner, _) in headers.items() if owner not in below]
+        checked += len(others)
+        for name in found(cc, build, layer, others):
+            problems.append(f"{headers[name][0]}/{name}: {layer} can include it, but lies below")
+        # That what it may include is found shows that looking for headers works.
+        mine = [name for name, (owner, _) in headers.items() if owner == layer]
+        if len(found(cc, build, layer, mine)) != len(mine):
+            problems.append(f"{layer}: does not find headers of its own")
     if not checked:
         problems.append("no header was found")
     for text in problems:
