@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """What the program says to bad input, bad surroundings and interruptions, and what it keeps.
 
-usage: WITTY=PROGRAM test_cli.py [Class[.test_name]]...
+usage: WITTY=PROGRAM test_cli.py [files | records | Class[.test_name]...]
+
+files: what reads and writes files only; records: what records this host.
 
 Every refusal must be one `error:` line with at most one `hint:` line, exit status 1 or 2, in little
 time and memory. Tests that need root or a file outside the tree skip themselves and say why.
@@ -64,6 +66,7 @@ def small_graph():
 
 class Case(unittest.TestCase):
     maxDiff = 2000
+    records = False     # whether it records this host
 
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="witty-cli-")
@@ -487,6 +490,8 @@ class Options(Case):
 
 
 class Record(Case):
+    records = True
+
     def setUp(self):
         super().setUp()
         self.out = self.path("r.wpdb")
@@ -707,6 +712,8 @@ class Record(Case):
 
 
 class DiskFull(Case):
+    records = True
+
     def setUp(self):
         super().setUp()
         if os.geteuid():
@@ -764,4 +771,6 @@ class DiskFull(Case):
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] in (["files"], ["records"]):
+        sys.argv[1:] = [c.__name__ for c in Case.__subclasses__() if c.records == (sys.argv[1] == "records")]
     unittest.main(verbosity=2, argv=sys.argv)
