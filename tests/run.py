@@ -23,7 +23,7 @@ TOP = "build-check"
 TAIL_LINES = 40
 # To optimise more takes twice as long to build, and finds the same. Warnings that need it (format-truncation is guesswork
 # without) are those of the release.
-SANITIZED = ["--buildtype=debugoptimized", "-Doptimization=1", "-Db_sanitize=address,undefined", "-Db_lundef=false",
+SANITIZED = ["-Ddebug=true", "-Doptimization=1", "-Db_sanitize=address,undefined", "-Db_lundef=false",
              "-Dweb=disabled"]
 # Of each build: its compiler, and options of meson.
 BUILDS = {
@@ -49,6 +49,7 @@ class Step:
     """A build and the suites that are run in it. After run(): tests, or what went wrong."""
     lock = threading.Lock()
     builds = {name: threading.Lock() for name in BUILDS}
+    configured = set()
 
     def __init__(self, build, suites, nice):
         self.build, self.suites, self.nice = build, suites.split(","), nice
@@ -104,7 +105,10 @@ class Step:
         with Step.builds[self.build]:
             os.makedirs(TOP, exist_ok=True)
             old = ["--reconfigure"] if os.path.exists(os.path.join(self.dir, "build.ninja")) else []
-            good = not self.command(["meson", "setup", *old, self.dir, *options], lines.append, env=env)
+            good = self.build in Step.configured or \
+                not self.command(["meson", "setup", *old, self.dir, *options], lines.append, env=env)
+            if good:
+                Step.configured.add(self.build)
             good = good and not self.command(["ninja", "-C", self.dir, *self.targets()], lines.append, env=env)
         with open(f"{self.dir}-{'-'.join(self.suites)}.log", "w", encoding="utf-8") as f:
             f.write("\n".join(lines) + "\n")

@@ -205,14 +205,17 @@ static const char *futex_key(struct collect *c, const struct wait_on *on, char *
 	return w->futexes.v[i];
 }
 
-/* The thread whose id the word holds, by the convention of robust and priority-inheriting locks. */
-static uint32_t word_owner(struct sampling *x, const struct wait_on *on)
+/*
+ * The thread whose id the word holds, by the convention of robust and priority-inheriting locks. A lock that was handed
+ * to the one that waited, which has not run since, is with nobody else any more.
+ */
+static uint32_t word_owner(struct sampling *x, const struct wait_on *on, uint32_t waiter_tid)
 {
 	uint32_t pid = (uint32_t)on->b, tid = on->word & FUTEX_TID_BITS;
 	const struct task_ident *owner;
 	uint32_t proc = procs_live(&x->c->procs, pid);
 
-	if (!(on->word & FUTEX_WAITERS_BIT) || !tid || proc == IDMAP_NONE)
+	if (!(on->word & FUTEX_WAITERS_BIT) || !tid || tid == waiter_tid || proc == IDMAP_NONE)
 		return NO;
 	/* The id is of the waiter's pid namespace. */
 	if (x->c->procs.v.v[proc].has_namespaces && x->c->procs.v.v[proc].nspid != pid)
@@ -232,17 +235,18 @@ static bool is_lock(uint32_t word)
 	return word == CONTENDED_LOCK || (word >= WAIT_LOCK_OWNED && word - WAIT_LOCK_OWNED < WAIT_OWNER_MAX);
 }
 
-static uint32_t futex_object(struct sampling *x, const struct wait_on *on, uint64_t waits)
+static uint32_t futex_object(struct sampling *x, const struct wait_sample *s)
 {
-	uint32_t owner = word_owner(x, on);
+	const struct wait_on *on = &s->on;
+	uint32_t owner = word_owner(x, on, s->task.tid);
 	struct node *n = graph_new_node(x->g, &futex_type);
 	char text[96];
 
 	SET(futex, n, futex_key, graph_str(x->g, futex_key(x->c, on, text, sizeof(text))));
 	if (owner != NO)
 		SET(futex, n, owner_thread, owner);
-	if (is_lock(on->word) && waits)
-		SET(futex, n, lock_waits, waits);
+	if (is_lock(on->word) && s->waits)
+		SET(futex, n, lock_waits, s->waits);
 	return graph_add_node(x->g, n)->index;
 }
 
@@ -287,13 +291,15 @@ static uint32_t eventfd_generation(const struct collect *c, uint32_t id)
 	return c->ipc_probe ? ipc_eventfd_generation(c->ipc_probe, id) : 0;
 }
 
-static uint32_t wait_object_node(struct sampling *x, const struct wait_on *on, uint64_t waits)
+static uint32_t wait_object_node(struct sampling *x, const struct wait_sample *s)
 {
+	const struct wait_on *on = &s->on;
+
 	switch (on->kind) {
 	case WAIT_ON_NOTHING:
 		return plain_object(x->g, kind_of_cause(on->cause), NULL)->index;
 	case WAIT_ON_FUTEX:
-		return futex_object(x, on, waits);
+		return futex_object(x, s);
 	case WAIT_ON_PIPE:
 		return object_pipe(x->g, on->a, (uint32_t)on->b)->index;
 	case WAIT_ON_SOCKET:
@@ -321,7 +327,7 @@ static uint32_t thread_node(struct sampling *x, const struct task_ident *t)
 
 static void waits_edge(struct sampling *x, const struct wait_sample *s, uint32_t waiter)
 {
-	uint32_t object = wait_object_node(x, &s->on, s->waits);
+	uint32_t object = wait_object_node(x, s);
 	struct edge *d = graph_new_edge(x->g, &waits_for_type, waiter, object);
 
 	SET(waits_for, d, cause, graph_str(x->g, cause_name(s->on.cause)));
@@ -406,7 +412,8 @@ static bool is_selected(struct collect *c, const struct wait_segment *s)
 static int on_segment(void *ctx, const struct wait_segment *s)
 {
 	struct segments *x = ctx;
-	struct wait_on on = {.a = s->a, .b = s->b, .cause = s->cause, .kind = s->kind};
+	struct wait_sample wait = {.task = {.tid = s->tid, .start_ns = s->start_ns},
+				   .on = {.a = s->a, .b = s->b, .cause = s->cause, .kind = s->kind}};
 	struct wait_row row = {
 		.out_ns = s->out_ns,
 		.wake_ns = s->wake_ns,
@@ -422,7 +429,7 @@ static int on_segment(void *ctx, const struct wait_segment *s)
 	if (!is_selected(x->x.c, s))
 		return 0;
 	vec_push(&x->rows, row);
-	vec_push(&x->objects, wait_object_node(&x->x, &on, 0));
+	vec_push(&x->objects, wait_object_node(&x->x, &wait));
 	return 0;
 }
 

@@ -441,10 +441,17 @@ static const struct task_ident *find_task(void *ctx, uint32_t tid, uint64_t star
 
 const struct task_ident *sched_probe_task(const struct sched_probe *p, uint32_t tid)
 {
-	vec_for(&p->entries, en)
-		if (en->now.id.tid == tid && en->now.id.tgid && !(en->now.flags & SCHED_EXITED))
+	const struct task_ident *ended = NULL;
+
+	vec_for(&p->entries, en) {
+		if (en->now.id.tid != tid || !en->now.id.tgid)
+			continue;
+		if (!(en->now.flags & SCHED_EXITED))
 			return &en->now.id;
-	return NULL;
+		if (!ended || en->now.id.start_ns > ended->start_ns)
+			ended = &en->now.id;
+	}
+	return ended;
 }
 
 /* Waits that found no room in the map are waits of the thread nevertheless. */
@@ -597,16 +604,29 @@ static void count_running(struct sched_probe *p)
 	}
 }
 
+/*
+ * @return the time after which nothing counts. Between a look at the clock and what the programs see of it may be long,
+ * on a busy host: they stop at the first, and the second is no earlier than what they have counted till then.
+ */
+static uint64_t stop(struct sched_probe *p)
+{
+	uint64_t now;
+
+	__atomic_store_n(&p->bss->stopped_ns, monotonic_ns(), __ATOMIC_SEQ_CST);
+	now = monotonic_ns();
+	__atomic_store_n(&p->bss->stopped_ns, now, __ATOMIC_SEQ_CST);
+	return now;
+}
+
 int sched_probe_read(struct sched_probe *p, bool last,
 		     int (*cb)(void *ctx, const struct sched_sample *s), void *ctx,
 		     uint64_t *ret_window_ns, struct err *e)
 {
 	struct probe_health health;
-	uint64_t now, stopped;
+	uint64_t now, stopped = 0;
 	int rc;
 
 	count_running(p);
-	stopped = last ? monotonic_ns() : 0;
 	/* What ended meanwhile could be named until now. */
 	entries_prune(p);
 	/* Records of exits were lost: a full list tells which threads are gone. */
@@ -614,7 +634,8 @@ int sched_probe_read(struct sched_probe *p, bool last,
 	p->complete = last || health.ring_full != p->ring_full || !p->storage;
 	p->ring_full = health.ring_full;
 	__atomic_store_n(&p->bss->report_all, p->complete, __ATOMIC_RELEASE);
-	__atomic_store_n(&p->bss->stopped_ns, stopped, __ATOMIC_RELEASE);
+	if (last)
+		stopped = stop(p);
 	rc = drain_maps(p, e);
 	if (rc)
 		return rc;

@@ -129,7 +129,10 @@ int sched_probe_waits(struct sched_probe *p, int (*cb)(void *ctx, const struct w
 /** A thread that the last readings found; NULL: not known (any more). Valid until the next one. */
 const struct task_ident *sched_probe_find(const struct sched_probe *p, uint32_t tid, uint64_t start_ns);
 
-/** A live thread by its id alone; NULL: not known. Valid until the next reading. */
+/**
+ * A thread by its id alone: a live one, or else the last one that had it and ended since the reading before.
+ * NULL: not known. Valid until the next reading.
+ */
 const struct task_ident *sched_probe_task(const struct sched_probe *p, uint32_t tid);
 
 /**

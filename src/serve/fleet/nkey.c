@@ -174,7 +174,7 @@ int nkey_read(struct nkey *ret, const char *path, struct err *e)
 	text = mem_alloc(FILE_MAX + 1);
 	n = fread(text, 1, FILE_MAX, f);
 	rc = strlen(text) == n && n < FILE_MAX ? parse(ret, text, e) : err_msg(e, -EINVAL, "it is no text, or too long");
-	explicit_bzero(text, FILE_MAX);
+	explicit_bzero(text, n);
 	free(text);
 	return rc < 0 ? err_ctx(e, "credentials '%s'", path) : 0;
 }
