@@ -34,7 +34,7 @@ rw=randrw
 bs=128k
 size=64m
 time_based=1
-runtime=3
+runtime=7
 write_lat_log={folder}/queue
 """
 WITHIN = 0.02
@@ -54,7 +54,7 @@ rw=read
 bs=4k
 size=1m
 time_based=1
-runtime=4300ms
+runtime=8300ms
 rate_iops=1
 """
 
