@@ -1,6 +1,7 @@
 /* Allocation that cannot fail: see mem.h. */
 #include "mem.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,4 +36,11 @@ char *mem_strdup(const char *s)
 	size_t n = strlen(s) + 1;
 
 	return memcpy(mem_alloc(n), s, n);
+}
+
+void mem_give_back(void)
+{
+	mallopt(M_ARENA_MAX, 2);
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+	mallopt(M_TRIM_THRESHOLD, 512 << 10);
 }

@@ -9,6 +9,7 @@
 
 #include "cleanup.h"
 #include "hosts.h"
+#include "mem.h"
 #include "record.h"
 #include "strbuf.h"
 #include "vec.h"
@@ -164,6 +165,7 @@ static int run(int argc, char **argv)
 		if (optind < argc)
 			a.o.command = argv + optind;
 		finish_args(&a, argc, argv);
+		mem_give_back();
 		rc = record(&a.o, &status, &e) < 0 ? EXIT_FAILED : EXIT_DONE;
 		if (a.o.progress)
 			fprintf(stderr, "\r%40s\r", "");

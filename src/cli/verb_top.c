@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mem.h"
 #include "top_screen.h"
 #include "verb.h"
 
@@ -327,6 +328,7 @@ static int run(int argc, char **argv)
 		a.o.collect.npids = a.pids.n;
 		/* The terminal's characters; numbers and sorting stay as they are. */
 		setlocale(LC_CTYPE, "");
+		mem_give_back();
 		rc = run_top(&a, &e);
 		if (rc < 0) {
 			fail(&e);

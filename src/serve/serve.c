@@ -311,20 +311,12 @@ static int answer_only(const struct serve_options *o, struct err *e)
 	return privilege_keep(0, e) < 0 ? e->code : privilege_refuse_calls(PRIVILEGE_ANSWER, e);
 }
 
-/* Large buffers come and go with each snapshot, in several threads: they are given back, not kept in heaps. */
-static void tame_allocator(void)
-{
-	mallopt(M_ARENA_MAX, 2);
-	mallopt(M_MMAP_THRESHOLD, 128 << 10);
-	mallopt(M_TRIM_THRESHOLD, 512 << 10);
-}
-
 int serve(const struct serve_options *o, struct err *e)
 {
 	struct running r = {.s = {.o = o, .news_fd = -1}, .lock = -1};
 	int rc;
 
-	tame_allocator();
+	mem_give_back();
 	r.s.started_ns = clock_real_ns();
 	r.s.instance = r.s.started_ns;
 	r.ping_ns = clock_mono_ns();
