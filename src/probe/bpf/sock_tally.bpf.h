@@ -7,12 +7,13 @@
  * iterator hands over what was added since the time before, and the end of the connection the rest.
  */
 
+/* What each message touches comes first and together: it is cold in a server of many connections. */
 struct sock_side {
+	struct task_ident owner; /* tid 0: nobody */
 	u64 bytes, msgs;
 	u64 tick;     /* jiffies at last_ns, 0: nothing since the last reading */
 	u64 first_ns; /* since the last reading; 0: none */
 	u64 last_ns;
-	struct task_ident owner; /* tid 0: nobody */
 	u64 read_bytes, read_msgs; /* handed over */
 	char comm[TASK_COMM_BYTES];
 };
