@@ -63,18 +63,6 @@ static uint32_t by_nspid(const struct procs *p, const struct dev_holders *holder
 	return ret;
 }
 
-/* Of somebody who has it open it is not known yet by which pid a container calls it. */
-static bool is_unsettled(const struct procs *p, const struct dev_holders *holders, enum dev_family family, int32_t minor)
-{
-	vec_for(&holders->v, h) {
-		uint32_t proc = holds(h, family, minor) ? procs_live(p, h->pid) : IDMAP_NONE;
-
-		if (proc != IDMAP_NONE && !p->v.v[proc].has_namespaces)
-			return true;
-	}
-	return false;
-}
-
 uint32_t device_process(const struct procs *p, const struct dev_holders *holders, enum dev_family family,
 			int32_t minor, uint32_t pid, double *ret_confidence)
 {
@@ -94,8 +82,6 @@ uint32_t device_process(const struct procs *p, const struct dev_holders *holders
 		*ret_confidence = 0.9;
 		return inner;
 	}
-	if (is_unsettled(p, holders, family, minor))
-		return IDMAP_NONE;
 	/* Nobody has it open as far as can be seen: nothing speaks against the driver. */
 	*ret_confidence = anyone ? 0.3 : 0.6;
 	return direct;

@@ -41,7 +41,7 @@ uint32_t devices_node(const struct devices *d, struct graph *g, enum dev_family 
  * @param holders  those that have the device open
  * @param pid      as the driver says: of the host's namespace, or of a container's
  * @param ret_confidence 1: it has the device open under that pid; less: see access.confidence
- * @return its number in @p p, or IDMAP_NONE: none, or too little is known yet of those that have it open
+ * @return its number in @p p, or IDMAP_NONE
  */
 uint32_t device_process(const struct procs *p, const struct dev_holders *holders, enum dev_family family,
 			int32_t minor, uint32_t pid, double *ret_confidence);

@@ -196,6 +196,7 @@ def mig(case):
 
 def scrambled_pids(case):
     """The driver names pids of containers; the same pids are others' on the host."""
+    case.options = []
     a, a_inner = case.holder(["/dev/nvidia0"], own_pidns=True)
     b, b_inner = case.holder(["/dev/nvidia1"], own_pidns=True)
     equal(a_inner, b_inner, "pids inside")

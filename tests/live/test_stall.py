@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_stall.py - a process that holds the lock of its memory map for 5 s stalls no recording.
+"""test_stall.py - a process that holds the lock of its memory map for 9 s stalls no recording.
 
 WITTY: the product. Needs root, and FUSE.
 """
@@ -13,7 +13,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WITTY = os.environ["WITTY"]
-HELD, SECONDS = 5, 5
+HELD, SECONDS = 9, 5
 
 
 def start_holder(folder):
