@@ -441,8 +441,14 @@ static const struct task_ident *find_task(void *ctx, uint32_t tid, uint64_t star
 
 const struct task_ident *sched_probe_task(const struct sched_probe *p, uint32_t tid)
 {
+	uint32_t i = idmap_get(&p->by_tid, tid, 0);
 	const struct task_ident *ended = NULL;
 
+	if (i == IDMAP_NONE)
+		return NULL;
+	if (i < p->entries.n)
+		return p->entries.v[i].now.id.tgid ? &p->entries.v[i].now.id : NULL;
+	/* More than one had it. */
 	vec_for(&p->entries, en) {
 		if (en->now.id.tid != tid || !en->now.id.tgid)
 			continue;
