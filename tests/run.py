@@ -10,6 +10,9 @@ what its suites need, and no more.
 Lines of a test that begin with "| " are results to be seen: they are printed whether or not it passed. At the end there is
 a line for each step with its time, for each test that failed (with the end of its output) or was skipped (with its reason:
 the last line that it printed); alone on the last line "N passed, N failed, N skipped".
+
+A few that failed are run once more at the end, alone: one that passes then is counted as passed, and told with what it
+said the first time (UNSTEADY), as it needs mending; one that fails twice has failed.
 Exit status 1 when anything failed, or when nothing was run.
 """
 import json
@@ -41,8 +44,13 @@ FULL = [
 IN_MEMORY, MEMORY = {"unit", "golden"}, "/dev/shm"
 # How many tests of the first lane run side by side where they may: more than there are CPUs, as they wait.
 SIDE_BY_SIDE = 3
+# When more fail than this, it is not for what ran beside them.
+FEW = 6
 # A test waits for what it needs; its limit only ends what hangs, and other tests take their part of the machine.
 TIMES_LIMIT = 3
+
+
+PASSED = {"OK", "EXPECTEDFAIL"}
 
 
 class Step:
@@ -56,6 +64,7 @@ class Step:
         self.dir = os.path.join(TOP, build)
         self.name = f"{build} {suites}"
         self.tests, self.problem, self.tail = [], "not run", []
+        self.unsteady = []
         self.spent = {}
 
     def say(self, text):
@@ -115,14 +124,13 @@ class Step:
         self.tail = lines[-TAIL_LINES:]
         return good
 
-    def test(self):
-        """Run the suites. @return whether meson did so; tests are what it says of each"""
-        base = "-".join(self.suites)
+    def meson_test(self, base, *names):
+        """@return (exit status, what meson says of each test of the suites, or of those with these names)"""
         log = os.path.join(self.dir, "meson-logs", base + ".json")
         if os.path.exists(log):
             os.unlink(log)
         words = ["meson", "test", "-C", self.dir, "--no-rebuild", "--logbase", base, "-t", str(TIMES_LIMIT)]
-        if not self.nice:
+        if not self.nice and not names:
             words += ["--num-processes", str(max(SIDE_BY_SIDE, os.cpu_count()))]
         env = dict(os.environ)
         if set(self.suites) <= IN_MEMORY and os.access(MEMORY, os.W_OK):
@@ -130,12 +138,32 @@ class Step:
         for suite in self.suites:
             words += ["--suite", suite]
         self.tail = []
-        status = self.command(words, lambda line: " / " in line and self.say(line.strip()) or self.tail.append(line), env=env)
+        status = self.command([*words, *names], lambda line: " / " in line and self.say(line.strip()) or self.tail.append(line),
+                              env=env)
+        tests = []
         if os.path.exists(log):
             with open(log, encoding="utf-8") as f:
-                self.tests = [json.loads(line) for line in f if line.strip()]
+                tests = [json.loads(line) for line in f if line.strip()]
+        return status, tests
+
+    def test(self):
+        """Run the suites. @return whether meson did so; tests are what it says of each"""
+        status, self.tests = self.meson_test("-".join(self.suites))
         # Without a test of these suites meson writes no log and succeeds.
         return bool(self.tests) or status == 0
+
+    def failed(self):
+        return [t for t in self.tests if t["result"] not in PASSED and t["result"] != "SKIP"]
+
+    def again(self):
+        """Once more what failed, now that nothing runs beside it."""
+        for first in self.failed():
+            short = first["name"].split(" / ")[-1]
+            self.say(f"once more, alone: {short}")
+            _, second = self.meson_test("again", short)
+            if [t["result"] in PASSED for t in second] == [True]:
+                self.unsteady.append(first)
+                self.tests[self.tests.index(first)] = second[0]
 
     def run(self):
         try:
@@ -182,7 +210,7 @@ def judge(steps):
             rows = [line for line in lines if line.startswith("| ")]
             if rows:
                 print("\n".join(["", name, *rows]))
-            if test["result"] in ("OK", "EXPECTEDFAIL"):
+            if test["result"] in PASSED:
                 passed += 1
             elif test["result"] == "SKIP":
                 skipped.append((name, lines[-1] if lines else "no reason given"))
@@ -196,15 +224,21 @@ def main(args):
         print("usage: check [--quick | --in-turn]", file=sys.stderr)
         return 2
     steps = run_lanes(QUICK if args == ["--quick"] else FULL, args == ["--in-turn"])
+    if 0 < sum(len(s.failed()) for s in steps) <= FEW:
+        for s in [s for s in steps if s.failed()]:
+            s.timed("once more", s.again)
     passed, failed, skipped = judge(steps)
     print()
     for step in steps:
         for what, (wall_s, cpu_s) in step.spent.items():
             print(f"TIME    {step.name}: {what}: {wall_s:.0f} s, {cpu_s:.0f} s of CPU")
-    for name, lines in failed:
-        print(f"FAILED  {name}")
-        for line in lines:
-            print(f"    {line}")
+    unsteady = [(f"{s.dir}: {t['name']}: {t['result']} beside others", output_lines(t)[-TAIL_LINES:]) for s in steps
+                for t in s.unsteady]
+    for what, tests in (("UNSTEADY", unsteady), ("FAILED ", failed)):
+        for name, lines in tests:
+            print(f"{what} {name}")
+            for line in lines:
+                print(f"    {line}")
     for name, reason in skipped:
         print(f"SKIPPED {name}: {reason}")
     if not passed and not failed:

@@ -60,11 +60,13 @@ sys.stdin.readline()
 """
 
 
-def until(what, condition):
+def until(what, condition, recorder, said):
+    """@p said: the file in which it writes its errors."""
     end = time.monotonic() + PATIENCE
     while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError(what)
+        if recorder.poll() is not None or time.monotonic() > end:
+            with open(said, encoding="utf-8", errors="replace") as f:
+                raise TimeoutError(f"no {what}; the recorder's status is {recorder.poll()}, and it said: {f.read() or 'nothing'}")
         time.sleep(0.05)
 
 
@@ -95,20 +97,21 @@ def hooks(pid):
 
 def record(folder, bound):
     """(path, rounds, inodes) of a recording during which the program went to and fro."""
-    path = os.path.join(folder, bound)
+    path, said = os.path.join(folder, bound), os.path.join(folder, "said")
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as program:
         program.stdout.readline()
-        with subprocess.Popen([WITTY, "record", "-o", path, "--max-overhead", bound, "-p", str(program.pid)],
-                              stderr=subprocess.DEVNULL) as recorder:
+        with open(said, "w", encoding="utf-8") as err, \
+                subprocess.Popen([WITTY, "record", "-o", path, "--max-overhead", bound, "-p", str(program.pid)],
+                                 stdout=err, stderr=err) as recorder:
             try:
-                until("a recording", lambda: intervals(path))
+                until("recording", lambda: intervals(path), recorder, said)
                 program.stdin.write("\n")
                 program.stdin.flush()
                 if bound != "off":
-                    until("turns", lambda: not hooks(recorder.pid))
+                    until("turns", lambda: not hooks(recorder.pid), recorder, said)
                 begin = intervals(path)
-                until("intervals", lambda: intervals(path) >= begin + (INTERVALS if bound != "off" else 2))
+                until("intervals", lambda: intervals(path) >= begin + (INTERVALS if bound != "off" else 2), recorder, said)
                 program.send_signal(signal.SIGUSR1)
                 truth = json.loads(program.stdout.readline())
             finally:

@@ -233,8 +233,11 @@ def nats_nkeys():
                              f"{account.name}: {nats_keys.token(operator, account, 'acc', 'account', **own)} }}\n"):
             passes(d, address, "--nats-credentials", creds)
             is_refused(d, address, "uthorization", "--nats-credentials", stranger)
+        # The last letter holds three bits of the seed; the other two are zero.
+        filled = user.seed[:-1] + chr(ord(user.seed[-1]) + 1)
+        other_key = user.seed[:20] + ("A" if user.seed[20] != "A" else "B") + user.seed[21:]
         for text, mode, why in ((user.seed, 0o644, "others may read"), ("SUAA", 0o600, "58 letters"), (account.seed, 0o600, "not a user's"),
-                                (user.seed[:-1] + ("A" if user.seed[-1] != "A" else "B"), 0o600, "checksum"), ("", 0o600, "58 letters"),
+                                (other_key, 0o600, "checksum"), (filled, 0o600, "58 letters"), ("", 0o600, "58 letters"),
                                 (nats_keys.credentials("a b", user.seed), 0o600, "JWT")):
             p = subprocess.run([WITTY, "fleet", "--from", address, "--store", d + "/x.db", "-l", "127.0.0.1:0", "--nats-credentials",
                                 write(d + "/bad", text, mode)], capture_output=True, text=True, timeout=60, check=False)

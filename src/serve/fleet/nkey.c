@@ -54,7 +54,8 @@ static bool decode32(const char *s, size_t chars, uint8_t *ret, size_t size)
 			return false;
 		ret[n++] = (uint8_t)(value >> bits);
 	}
-	return n == size;
+	/* Bits that fill the last letter mean nothing: not zero, another seed was meant. */
+	return n == size && !(value & ((1u << bits) - 1));
 }
 
 static void encode32(const uint8_t *p, size_t n, char *ret)
