@@ -15,6 +15,9 @@ struct verb {
 	const char *help; /**< options, one a line */
 	void (*more_help)(void); /**< prints what a table tells, below that; NULL: nothing */
 	int (*run)(int argc, char **argv); /**< argv[0] is the verb; @return exit code */
+	bool has_command; /**< options end at the first other word: a command with options of its own */
+	/** What to use instead of a wrong option, as of an older program. NULL: nothing; may be NULL itself */
+	const char *(*instead)(const char *option);
 };
 
 extern const struct verb verb_record;

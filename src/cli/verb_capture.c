@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,8 @@
 
 #include "cleanup.h"
 #include "mem.h"
+#include "options.h"
 #include "redact.h"
-#include "verb.h"
 
 #define FILE_MAX_BYTES (1u << 20)
 
@@ -120,19 +119,15 @@ static int capture_all(struct capture *c)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {{"output", required_argument, NULL, 'o'}, {0}};
 	struct err e;
 	struct capture c = {.to = "capture", .e = &e};
-	int opt;
+	const struct verb_option options[] = {{"output", 'o', OPTION_TEXT, &c.to}, {0}};
+	int first;
 
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
-		if (opt != 'o')
-			return usage_error(&verb_capture, "wrong option '%s'", argv[optind - 1]);
-		c.to = optarg;
-	}
-	if (optind < argc)
-		return usage_error(&verb_capture, "too much: '%s'", argv[optind]);
+	if (parse_options(&verb_capture, options, argc, argv, &first))
+		return EXIT_USAGE;
+	if (first < argc)
+		return usage_error(&verb_capture, "too much: '%s'", argv[first]);
 	if (mkdir(c.to, 0755) < 0) {
 		err_set(&e, -errno, "create folder '%s'", c.to);
 		return fail(&e);

@@ -1,7 +1,6 @@
 /* witty-profiler convert: from any graph file to any other. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +11,11 @@
 #include "graph_text.h"
 #include "load.h"
 #include "numa_score.h"
+#include "options.h"
 #include "recording.h"
-#include "verb.h"
+
+/* A number that no option was given for. */
+#define NOT_GIVEN UINT64_MAX
 
 static const char *suffix(const char *path)
 {
@@ -191,57 +193,35 @@ static int convert(const struct convert_args *a)
 	return rc < 0 ? fail(&e) : EXIT_DONE;
 }
 
-static int parse_option(struct convert_args *a, int opt)
-{
-	uint64_t v;
-
-	switch (opt) {
-	case 'F':
-		a->force = true;
-		return 0;
-	case 'O':
-		a->old_only = true;
-		return 0;
-	case 'f':
-		a->format = optarg;
-		return 0;
-	}
-	a->has_picture = true;
-	if (opt == 'L' && picture_level_find(optarg, &a->picture.level))
-		return usage_error(&verb_convert, "no level '%s': process, container or host", optarg);
-	if ((opt == 'R' || opt == 'n') && parse_number(optarg, &v))
-		return usage_error(&verb_convert, "'%s' is no number", optarg);
-	if (opt == 'R')
-		a->picture.min_rate_bps = (double)v;
-	if (opt == 'n') {
-		a->picture.top = v;
-		a->has_top = true;
-	}
-	return 0;
-}
-
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {{"force", no_argument, NULL, 'F'},
-						{"format", required_argument, NULL, 'f'},
-						{"openeuler", no_argument, NULL, 'O'},
-						{"level", required_argument, NULL, 'L'},
-						{"min-rate", required_argument, NULL, 'R'},
-						{"top", required_argument, NULL, 'n'},
-						{0}};
 	struct convert_args a = {0};
-	int opt, rc = 0;
+	uint64_t min_rate_bps = NOT_GIVEN, top = NOT_GIVEN;
+	const char *level = NULL;
+	const struct verb_option options[] = {
+		{"force", 0, OPTION_FLAG, &a.force},
+		{"format", 'f', OPTION_TEXT, &a.format},
+		{"openeuler", 0, OPTION_FLAG, &a.old_only},
+		{"level", 0, OPTION_CHOICE, &level, "process, container or host"},
+		{"min-rate", 0, OPTION_NUMBER, &min_rate_bps},
+		{"top", 'n', OPTION_NUMBER, &top},
+		{0}};
+	int first;
 
-	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "f:n:", options, NULL)) != -1)
-		rc = opt == '?' ? usage_error(&verb_convert, "wrong option '%s'", argv[optind - 1])
-				: parse_option(&a, opt);
-	if (rc)
-		return rc;
-	if (optind + 2 != argc)
+	if (parse_options(&verb_convert, options, argc, argv, &first))
+		return EXIT_USAGE;
+	if (first + 2 != argc)
 		return usage_error(&verb_convert, "an input and an output are needed");
-	a.in = argv[optind];
-	a.out = argv[optind + 1];
+	a.in = argv[first];
+	a.out = argv[first + 1];
+	if (level)
+		picture_level_find(level, &a.picture.level);
+	if (min_rate_bps != NOT_GIVEN)
+		a.picture.min_rate_bps = (double)min_rate_bps;
+	a.has_top = top != NOT_GIVEN;
+	if (a.has_top)
+		a.picture.top = top;
+	a.has_picture = level || min_rate_bps != NOT_GIVEN || a.has_top;
 	return convert(&a);
 }
 

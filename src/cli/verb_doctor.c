@@ -1,5 +1,4 @@
 /* witty-profiler doctor: what this host allows, what its absence costs, how to get it. */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +6,7 @@
 #include "caps.h"
 #include "clock.h"
 #include "json.h"
-#include "verb.h"
+#include "options.h"
 
 /* A driver that takes longer hangs. */
 #define DEVICE_NS (8 * NS_PER_SEC)
@@ -132,24 +131,18 @@ static void add_json(struct strbuf *b)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {{"format", required_argument, NULL, 'f'}, {0}};
+	const char *format = "text";
+	const struct verb_option options[] = {{"format", 'f', OPTION_CHOICE, &format, "text or json"}, {0}};
 	struct strbuf b = {0};
-	bool json = false;
 	struct err e;
-	int opt, rc;
+	int first;
 
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, "f:", options, NULL)) != -1) {
-		if (opt != 'f' || (strcmp(optarg, "json") && strcmp(optarg, "text")))
-			return usage_error(&verb_doctor, "wrong option '%s'", argv[optind - 1]);
-		json = !strcmp(optarg, "json");
-	}
-	if (optind < argc)
-		return usage_error(&verb_doctor, "too much: '%s'", argv[optind]);
-	json ? add_json(&b) : add_text(&b);
-	rc = write_output(NULL, false, &b, &e);
-	strbuf_done(&b);
-	return rc < 0 ? fail(&e) : EXIT_DONE;
+	if (parse_options(&verb_doctor, options, argc, argv, &first))
+		return EXIT_USAGE;
+	if (first < argc)
+		return usage_error(&verb_doctor, "too much: '%s'", argv[first]);
+	strcmp(format, "json") ? add_text(&b) : add_json(&b);
+	return end_with(0, NULL, false, &b, &e);
 }
 
 const struct verb verb_doctor = {

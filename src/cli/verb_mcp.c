@@ -1,53 +1,26 @@
 /* witty-profiler mcp: a server of the Model Context Protocol on standard input and output. */
-#include <getopt.h>
 #include <unistd.h>
 
 #include "mcp.h"
 #include "mcp_tools.h"
-#include "verb.h"
-
-static const struct option options[] = {{"allow-record", no_argument, NULL, 'R'},
-					{"record-dir", required_argument, NULL, 'd'},
-					{"budget", required_argument, NULL, 'b'},
-					{"mirror", no_argument, NULL, 'm'},
-					{0}};
-
-static int parse_option(struct mcp_options *o, int opt)
-{
-	switch (opt) {
-	case 'R':
-		o->allow_record = true;
-		return 0;
-	case 'd':
-		o->record_folder = optarg;
-		return 0;
-	case 'b':
-		if (parse_number(optarg, &o->budget) || o->budget < MCP_BUDGET_MIN ||
-		    o->budget > MCP_BUDGET_MAX)
-			return usage_error(&verb_mcp, "'%s' is no number of tokens from %d to %d",
-					   optarg, MCP_BUDGET_MIN, MCP_BUDGET_MAX);
-		return 0;
-	case 'm':
-		o->mirror = true;
-		return 0;
-	}
-	return usage_error(&verb_mcp, "wrong option");
-}
+#include "options.h"
 
 static int run(int argc, char **argv)
 {
 	struct mcp_options o = {.record_folder = ".", .budget = MCP_BUDGET};
+	const struct verb_option options[] = {
+	    {"allow-record", 0, OPTION_FLAG, &o.allow_record},
+	    {"record-dir", 0, OPTION_TEXT, &o.record_folder},
+	    {"budget", 'b', OPTION_NUMBER, &o.budget, .least = MCP_BUDGET_MIN, .most = MCP_BUDGET_MAX},
+	    {"mirror", 0, OPTION_FLAG, &o.mirror},
+	    {0}};
 	struct err e;
-	int opt, rc = 0;
+	int first, rc = parse_options(&verb_mcp, options, argc, argv, &first);
 
-	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "b:", options, NULL)) != -1)
-		rc = opt == '?' ? usage_error(&verb_mcp, "wrong option '%s'", argv[optind - 1])
-				: parse_option(&o, opt);
 	if (rc)
 		return rc;
-	o.files = argv + optind;
-	o.n_files = (size_t)(argc - optind);
+	o.files = argv + first;
+	o.n_files = (size_t)(argc - first);
 	if (!o.n_files && !o.allow_record)
 		return usage_error(&verb_mcp, "a file is needed, or --allow-record");
 	return mcp_serve(&o, STDIN_FILENO, STDOUT_FILENO, &e) < 0 ? fail(&e) : EXIT_DONE;

@@ -1,6 +1,5 @@
 /* witty-profiler merge: the recordings of several hosts become one graph. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +7,8 @@
 
 #include "hosts.h"
 #include "load.h"
+#include "options.h"
 #include "stitch.h"
-#include "verb.h"
 
 #define HOST_NAME_BYTES 80
 
@@ -26,28 +25,6 @@ struct merge_args {
 	bool force;
 	VEC(struct input) inputs;
 };
-
-static const struct option options[] = {{"output", required_argument, NULL, 'o'},
-					{"clock", required_argument, NULL, 'c'},
-					{"force", no_argument, NULL, 'F'},
-					{0}};
-
-static int parse_option(struct merge_args *a, int opt)
-{
-	switch (opt) {
-	case 'o':
-		a->output = optarg;
-		return 0;
-	case 'c':
-		if (parse_duration(optarg, &a->clock_ns))
-			return usage_error(&verb_merge, "'%s' is no duration (2s, 500ms)", optarg);
-		return 0;
-	case 'F':
-		a->force = true;
-		return 0;
-	}
-	return usage_error(&verb_merge, "wrong option");
-}
 
 /* [NAME=]FILE; a file whose own name has a "=" goes by that. */
 static int add_input(struct merge_args *a, const char *word)
@@ -197,15 +174,16 @@ static int merge(struct merge_args *a, struct err *e)
 static int run(int argc, char **argv)
 {
 	struct merge_args a = {.clock_ns = STITCH_CLOCK_NS};
+	const struct verb_option options[] = {
+	    {"output", 'o', OPTION_TEXT, &a.output},
+	    {"clock", 0, OPTION_TIME, &a.clock_ns},
+	    {"force", 0, OPTION_FLAG, &a.force},
+	    {0}};
 	struct err e;
-	int opt, rc = 0;
+	int at, rc = parse_options(&verb_merge, options, argc, argv, &at);
 
-	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "o:", options, NULL)) != -1)
-		rc = opt == '?' ? usage_error(&verb_merge, "wrong option '%s'", argv[optind - 1])
-				: parse_option(&a, opt);
-	while (!rc && optind < argc)
-		rc = add_input(&a, argv[optind++]);
+	while (!rc && at < argc)
+		rc = add_input(&a, argv[at++]);
 	if (!rc && a.inputs.n < 2)
 		rc = usage_error(&verb_merge, "two files or more are needed");
 	if (!rc && (!a.output || !can_write_graph(a.output)))

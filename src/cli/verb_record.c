@@ -1,6 +1,5 @@
 /* witty-profiler record: observe this host and write a recording. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,113 +7,34 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "hosts.h"
 #include "mem.h"
+#include "options.h"
 #include "record.h"
 #include "strbuf.h"
 #include "vec.h"
-#include "verb.h"
 
 struct record_args {
 	struct record_options o;
-	VEC(uint32_t) pids;
-	VEC(const char *) refuse;
+	struct option_pids pids;
+	struct option_texts refuse;
 	struct strbuf text;
-	char default_name[64];
 };
 
-enum { OPT_FORCE = 256, OPT_NO_EBPF, OPT_REQUIRE, OPT_REFUSE, OPT_NO_REDACT, OPT_NUMA_EXACT, OPT_SAMPLE_MEMORY, OPT_HOST_ID, OPT_NETNS, OPT_MAX_OVERHEAD };
-
-static const struct option options[] = {{"duration", required_argument, NULL, 'd'},
-					{"output", required_argument, NULL, 'o'},
-					{"pid", required_argument, NULL, 'p'},
-					{"interval", required_argument, NULL, 'i'},
-					{"force", no_argument, NULL, OPT_FORCE},
-					{"no-ebpf", no_argument, NULL, OPT_NO_EBPF},
-					{"require", required_argument, NULL, OPT_REQUIRE},
-					{"refuse", required_argument, NULL, OPT_REFUSE},
-					{"no-redact", no_argument, NULL, OPT_NO_REDACT},
-					{"numa-exact", no_argument, NULL, OPT_NUMA_EXACT},
-					{"sample-memory", no_argument, NULL, OPT_SAMPLE_MEMORY},
-					{"host-id", required_argument, NULL, OPT_HOST_ID},
-					{"netns", required_argument, NULL, OPT_NETNS},
-					{"max-overhead", required_argument, NULL, OPT_MAX_OVERHEAD},
-					{0}};
-
 /* Percent of a CPU, or "off". */
-static int parse_max_overhead(struct record_args *a, const char *text)
+static int set_max_overhead(void *value, const char *text)
 {
+	double *ret = value, pct;
 	char *end;
-	double pct = strtod(text, &end);
 
 	if (!strcmp(text, "off")) {
-		a->o.collect.max_overhead_pct = -1;
+		*ret = -1;
 		return 0;
 	}
+	pct = strtod(text, &end);
 	if (end == text || *end || !(pct >= 0.01 && pct <= 100))
 		return usage_error(&verb_record, "'%s' is no share of a CPU: a percentage from 0.01 to 100, or 'off'", text);
-	a->o.collect.max_overhead_pct = pct;
+	*ret = pct;
 	return 0;
-}
-
-static int parse_option(struct record_args *a, int opt)
-{
-	uint64_t v;
-
-	switch (opt) {
-	case 'd':
-		if (parse_duration(optarg, &a->o.duration_ns))
-			return usage_error(&verb_record, "'%s' is no duration (10s, 500ms, 2m)", optarg);
-		return 0;
-	case 'i':
-		if (parse_duration(optarg, &a->o.interval_ns) || a->o.interval_ns < 50000000)
-			return usage_error(&verb_record, "'%s' is no interval of at least 50ms", optarg);
-		return 0;
-	case 'o':
-		a->o.output = optarg;
-		return 0;
-	case 'p':
-		if (parse_number(optarg, &v) || !v || v > UINT32_MAX)
-			return usage_error(&verb_record, "'%s' is no process id", optarg);
-		vec_push(&a->pids, (uint32_t)v);
-		return 0;
-	case OPT_FORCE:
-		a->o.force = true;
-		return 0;
-	case OPT_NO_EBPF:
-		a->o.collect.no_ebpf = true;
-		return 0;
-	case OPT_REQUIRE:
-		if (strcmp(optarg, "ebpf"))
-			return usage_error(&verb_record, "--require knows 'ebpf', not '%s'", optarg);
-		a->o.collect.require_ebpf = true;
-		return 0;
-	case OPT_REFUSE:
-		vec_push(&a->refuse, optarg);
-		return 0;
-	case OPT_HOST_ID:
-		if (!is_host_name(optarg))
-			return usage_error(&verb_record, "'%s' is no name of a host: letters, digits, . _ - : only, at most 64", optarg);
-		a->o.collect.host_id = optarg;
-		return 0;
-	case OPT_NETNS:
-		if (parse_number(optarg, &v) || !v || v > UINT32_MAX)
-			return usage_error(&verb_record, "'%s' is no process id", optarg);
-		a->o.collect.netns_pid = (uint32_t)v;
-		return 0;
-	case OPT_MAX_OVERHEAD:
-		return parse_max_overhead(a, optarg);
-	case OPT_NUMA_EXACT:
-		a->o.collect.numa_exact = true;
-		return 0;
-	case OPT_SAMPLE_MEMORY:
-		a->o.collect.sample_memory = true;
-		return 0;
-	case OPT_NO_REDACT:
-		a->o.collect.no_redact = true;
-		return 0;
-	}
-	return usage_error(&verb_record, "wrong option");
 }
 
 static void show_progress(void *ctx, uint64_t elapsed_ns, size_t processes)
@@ -152,18 +72,32 @@ static void say_where(const char *path)
 static int run(int argc, char **argv)
 {
 	struct record_args a = {.o = {.output = "recording.wpdb", .interval_ns = 1000000000}};
+	const char *require = NULL;
+	const struct verb_option options[] = {
+		{"duration", 'd', OPTION_TIME, &a.o.duration_ns},
+		{"output", 'o', OPTION_TEXT, &a.o.output},
+		{"pid", 'p', OPTION_PIDS, &a.pids},
+		{"interval", 'i', OPTION_TIME, &a.o.interval_ns, .least = 50000000},
+		{"force", 0, OPTION_FLAG, &a.o.force},
+		{"no-ebpf", 0, OPTION_FLAG, &a.o.collect.no_ebpf},
+		{"require", 0, OPTION_CHOICE, &require, "ebpf"},
+		{"refuse", 0, OPTION_TEXTS, &a.refuse},
+		{"no-redact", 0, OPTION_FLAG, &a.o.collect.no_redact},
+		{"numa-exact", 0, OPTION_FLAG, &a.o.collect.numa_exact},
+		{"sample-memory", 0, OPTION_FLAG, &a.o.collect.sample_memory},
+		{"host-id", 0, OPTION_HOST_NAME, &a.o.collect.host_id},
+		{"netns", 0, OPTION_PID, &a.o.collect.netns_pid},
+		{"max-overhead", 0, OPTION_SET, &a.o.collect.max_overhead_pct, .set = set_max_overhead},
+		{0}};
 	struct err e;
-	int opt, rc = 0, status = -1;
+	int first, status = -1, rc = parse_options(&verb_record, options, argc, argv, &first);
 
-	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "+d:o:p:i:", options, NULL)) != -1)
-		rc = opt == '?' || opt == ':' ? usage_error(&verb_record, "wrong option '%s'", argv[optind - 1])
-					      : parse_option(&a, opt);
-	if (!rc && optind < argc && strcmp(argv[optind - 1], "--"))
-		rc = usage_error(&verb_record, "'%s': a command to run stands behind --", argv[optind]);
+	if (!rc && first < argc && strcmp(argv[first - 1], "--"))
+		rc = usage_error(&verb_record, "'%s': a command to run stands behind --", argv[first]);
 	if (!rc) {
-		if (optind < argc)
-			a.o.command = argv + optind;
+		a.o.collect.require_ebpf = require != NULL;
+		if (first < argc)
+			a.o.command = argv + first;
 		finish_args(&a, argc, argv);
 		mem_give_back();
 		rc = record(&a.o, &status, &e) < 0 ? EXIT_FAILED : EXIT_DONE;
@@ -208,4 +142,5 @@ const struct verb verb_record = {
 		"      --numa-exact      look at every page of memory, by numa_maps, whatever it costs\n"
 		"A command still running after TIME is ended (SIGTERM). SIGINT ends the recording and keeps it.\n",
 	.run = run,
+	.has_command = true,
 };

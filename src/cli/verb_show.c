@@ -1,6 +1,5 @@
 /* witty-profiler show: what a recording or graph file holds. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,99 +8,19 @@
 #include "derive_flows.h"
 #include "load.h"
 #include "numa_score.h"
+#include "options.h"
 #include "recording.h"
 #include "render.h"
 #include "render_waitfor.h"
 #include "study_open.h"
-#include "verb.h"
 
 struct view_args {
-	const struct verb *verb;
 	const char *file, *what, *id, *other, *output;
-	const char *type_name;
+	const char *type_name, *format;
 	bool json, md, idle, force;
 	uint64_t limit, hops, budget, from_ns, to_ns;
 	struct selection selection;
 };
-
-static const struct option options[] = {{"format", required_argument, NULL, 'f'},
-					{"type", required_argument, NULL, 't'},
-					{"limit", required_argument, NULL, 'n'},
-					{"hops", required_argument, NULL, 'h' + 256},
-					{"name", required_argument, NULL, 'N'},
-					{"container", required_argument, NULL, 'C'},
-					{"min-bytes", required_argument, NULL, 'B'},
-					{"min-rate", required_argument, NULL, 'R'},
-					{"after", required_argument, NULL, 'A'},
-					{"budget", required_argument, NULL, 'b'},
-					{"output", required_argument, NULL, 'o'},
-					{"force", no_argument, NULL, 'F'},
-					{"idle", no_argument, NULL, 'I'},
-					{"from", required_argument, NULL, 'S'},
-					{"to", required_argument, NULL, 'T'},
-					{0}};
-
-/* Options that choose from a list. @return 0, an exit code, or -1: none of them */
-static int parse_filter(struct view_args *a, int opt)
-{
-	uint64_t *number = opt == 'B' ? &a->selection.min_bytes :
-			   opt == 'R' ? &a->selection.min_rate :
-			   opt == 'A' ? &a->selection.after :
-			   opt == 'b' ? &a->budget :
-					NULL;
-
-	if (opt == 'N')
-		a->selection.name = optarg;
-	else if (opt == 'C')
-		a->selection.container = optarg;
-	else if (!number)
-		return -1;
-	else if (parse_number(optarg, number))
-		return usage_error(a->verb, "'%s' is no number", optarg);
-	return 0;
-}
-
-static int parse_option(struct view_args *a, int opt)
-{
-	int rc = parse_filter(a, opt);
-
-	if (rc >= 0)
-		return rc;
-	switch (opt) {
-	case 'f':
-		a->json = !strcmp(optarg, "json");
-		a->md = !strcmp(optarg, "md");
-		if (!a->json && !a->md && strcmp(optarg, "text"))
-			return usage_error(a->verb, "no format '%s': text or json", optarg);
-		return 0;
-	case 't':
-		a->type_name = optarg;
-		return 0;
-	case 'n':
-		if (parse_number(optarg, &a->limit))
-			return usage_error(a->verb, "'%s' is no number", optarg);
-		return 0;
-	case 'h' + 256:
-		if (parse_number(optarg, &a->hops) || a->hops > 8)
-			return usage_error(a->verb, "'%s' is no number of hops up to 8", optarg);
-		return 0;
-	case 'o':
-		a->output = optarg;
-		return 0;
-	case 'F':
-		a->force = true;
-		return 0;
-	case 'I':
-		a->idle = true;
-		return 0;
-	case 'S':
-	case 'T':
-		if (parse_duration(optarg, opt == 'S' ? &a->from_ns : &a->to_ns))
-			return usage_error(a->verb, "'%s' is no time", optarg);
-		return 0;
-	}
-	return usage_error(a->verb, "wrong option");
-}
 
 static int find_type(struct view_args *a)
 {
@@ -111,7 +30,7 @@ static int find_type(struct view_args *a)
 		return 0;
 	a->selection.type = type_find(edges ? KIND_EDGE : KIND_ENTITY, a->type_name);
 	if (!a->selection.type)
-		return usage_error(a->verb, "no %s type '%s'; docs/schema.md lists them",
+		return usage_error(&verb_show, "no %s type '%s'; docs/schema.md lists them",
 				   edges ? "edge" : "entity", a->type_name);
 	return 0;
 }
@@ -365,56 +284,65 @@ static int view_waitfor(struct view_args *a)
 	return rc;
 }
 
-static int parse(struct view_args *a, int argc, char **argv)
-{
-	int opt, rc = 0;
-
-	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "f:t:n:o:", options, NULL)) != -1)
-		rc = opt == '?' ? usage_error(a->verb, "wrong option '%s'", argv[optind - 1])
-				: parse_option(a, opt);
-	a->selection.limit = a->limit;
-	return rc;
-}
-
 static int run_show(int argc, char **argv)
 {
 	static const char *const whats[] = {"summary", "entities", "edges", "flows", "shared-memory",
 					    "numa", "waits", "wakes", "waitfor", "entity", "neighbors", "paths"};
 	const size_t n = sizeof(whats) / sizeof(whats[0]);
-	struct view_args a = {.verb = &verb_show, .hops = 1, .what = "summary"};
-	int rc = parse(&a, argc, argv);
+	struct view_args a = {.hops = 1, .what = "summary", .format = "text"};
+	struct selection *s = &a.selection;
+	const struct verb_option options[] = {
+		{"format", 'f', OPTION_CHOICE, &a.format, "text, json or md"},
+		{"type", 't', OPTION_TEXT, &a.type_name},
+		{"name", 0, OPTION_TEXT, &s->name},
+		{"container", 0, OPTION_TEXT, &s->container},
+		{"min-bytes", 0, OPTION_NUMBER, &s->min_bytes},
+		{"min-rate", 0, OPTION_NUMBER, &s->min_rate},
+		{"limit", 'n', OPTION_NUMBER, &a.limit},
+		{"after", 0, OPTION_NUMBER, &s->after},
+		{"budget", 0, OPTION_NUMBER, &a.budget},
+		{"hops", 0, OPTION_NUMBER, &a.hops, .most = 8},
+		{"idle", 0, OPTION_FLAG, &a.idle},
+		{"from", 0, OPTION_TIME, &a.from_ns},
+		{"to", 0, OPTION_TIME, &a.to_ns},
+		{"output", 'o', OPTION_TEXT, &a.output},
+		{"force", 0, OPTION_FLAG, &a.force},
+		{0}};
 	size_t i = 0;
 	bool wants_id;
+	int at, rc = parse_options(&verb_show, options, argc, argv, &at);
 
 	if (rc)
 		return rc;
-	if (optind >= argc)
+	s->limit = a.limit;
+	a.json = !strcmp(a.format, "json");
+	a.md = !strcmp(a.format, "md");
+	if (at >= argc)
 		return usage_error(&verb_show, "a file is needed");
-	a.file = argv[optind++];
-	if (optind < argc)
-		a.what = argv[optind++];
+	a.file = argv[at++];
+	if (at < argc)
+		a.what = argv[at++];
 	while (i < n && strcmp(a.what, whats[i]))
 		i++;
 	if (i == n)
 		return usage_error(&verb_show, "cannot show '%s'", a.what);
 	wants_id = !strcmp(a.what, "entity") || !strcmp(a.what, "neighbors") || !strcmp(a.what, "paths");
-	if (wants_id && optind < argc)
-		a.id = argv[optind++];
+	if (wants_id && at < argc)
+		a.id = argv[at++];
 	if (wants_id && !a.id)
 		return usage_error(&verb_show, "'%s' needs an id, such as process:4711", a.what);
-	if (!strcmp(a.what, "waitfor") && optind < argc)
-		a.id = argv[optind++];
+	if (!strcmp(a.what, "waitfor") && at < argc)
+		a.id = argv[at++];
 	if ((a.from_ns || a.to_ns) && (strcmp(a.what, "waitfor") || !a.id))
 		return usage_error(&verb_show, "--from and --to are for waitfor and a thread");
-	if (!strcmp(a.what, "paths") && optind < argc)
-		a.other = argv[optind++];
+	if (!strcmp(a.what, "paths") && at < argc)
+		a.other = argv[at++];
 	if (!strcmp(a.what, "paths") && !a.other)
 		return usage_error(&verb_show, "'paths' needs two ids");
 	if (a.budget && strcmp(a.what, "entities") && strcmp(a.what, "edges") && strcmp(a.what, "flows"))
 		return usage_error(&verb_show, "--budget is for entities, edges and flows; topology has its own");
-	if (optind < argc)
-		return usage_error(&verb_show, "too much: '%s'", argv[optind]);
+	if (at < argc)
+		return usage_error(&verb_show, "too much: '%s'", argv[at]);
 	if (a.md && strcmp(a.what, "waitfor"))
 		return usage_error(&verb_show, "no format 'md' of '%s': text or json", a.what);
 	if (a.idle && strcmp(a.what, "waitfor"))

@@ -1,6 +1,5 @@
 /* witty-profiler top: this host now, in the terminal. */
 #include <errno.h>
-#include <getopt.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,18 +11,19 @@
 #include <unistd.h>
 
 #include "mem.h"
+#include "options.h"
 #include "top_screen.h"
-#include "verb.h"
 
 #define SECOND_NS  1000000000ull
 #define KEEP_NS	   (60 * SECOND_NS)
 #define KEEP_BYTES (128u << 20)
 #define ONCE_ROWS  40
+#define FILTER_MOST 60
 #define ONCE_WIDTH 100
 
 struct top_args {
 	struct live_options o;
-	VEC(uint32_t) pids;
+	struct option_pids pids;
 	uint64_t interval_ns, window_ns, rows;
 	enum view view;
 	const char *filter;
@@ -246,84 +246,40 @@ static int run_top(struct top_args *a, struct err *e)
 	return rc;
 }
 
-enum { OPT_ONCE = 256, OPT_VIEW, OPT_FILTER, OPT_NO_EBPF, OPT_NO_REDACT };
-
-static const struct option options[] = {{"pid", required_argument, NULL, 'p'},
-					{"interval", required_argument, NULL, 'i'},
-					{"window", required_argument, NULL, 'w'},
-					{"limit", required_argument, NULL, 'n'},
-					{"once", no_argument, NULL, OPT_ONCE},
-					{"view", required_argument, NULL, OPT_VIEW},
-					{"filter", required_argument, NULL, OPT_FILTER},
-					{"no-ebpf", no_argument, NULL, OPT_NO_EBPF},
-					{"no-redact", no_argument, NULL, OPT_NO_REDACT},
-					{0}};
-
-static int parse_view(struct top_args *a)
+static enum view find_view(const char *name)
 {
-	for (unsigned i = 0; i < VIEW_COUNT; i++)
-		if (!strcmp(optarg, view_names[i])) {
-			a->view = (enum view)i;
-			return 0;
-		}
-	return usage_error(&verb_top, "no view '%s': threads, processes, flows, devices or findings", optarg);
-}
+	unsigned i = 0;
 
-static int parse_option(struct top_args *a, int opt)
-{
-	uint64_t v;
-
-	switch (opt) {
-	case 'p':
-		if (parse_number(optarg, &v) || !v || v > UINT32_MAX)
-			return usage_error(&verb_top, "'%s' is no process id", optarg);
-		vec_push(&a->pids, (uint32_t)v);
-		return 0;
-	case 'i':
-		if (parse_duration(optarg, &a->interval_ns) || a->interval_ns < 100000000)
-			return usage_error(&verb_top, "'%s' is no interval of at least 100ms", optarg);
-		return 0;
-	case 'w':
-		if (parse_duration(optarg, &a->window_ns) || a->window_ns < SECOND_NS || a->window_ns > KEEP_NS)
-			return usage_error(&verb_top, "'%s' is no window of 1s to 60s", optarg);
-		return 0;
-	case 'n':
-		if (parse_number(optarg, &a->rows) || !a->rows || a->rows > 1000000)
-			return usage_error(&verb_top, "'%s' is no number of rows", optarg);
-		return 0;
-	case OPT_ONCE:
-		a->once = true;
-		return 0;
-	case OPT_VIEW:
-		return parse_view(a);
-	case OPT_FILTER:
-		if (strlen(optarg) > 60)
-			return usage_error(&verb_top, "a filter has at most 60 bytes");
-		a->filter = optarg;
-		return 0;
-	case OPT_NO_EBPF:
-		a->o.collect.no_ebpf = true;
-		return 0;
-	case OPT_NO_REDACT:
-		a->o.collect.no_redact = true;
-		return 0;
-	}
-	return usage_error(&verb_top, "wrong option");
+	while (i + 1 < VIEW_COUNT && strcmp(name, view_names[i]))
+		i++;
+	return (enum view)i;
 }
 
 static int run(int argc, char **argv)
 {
 	struct top_args a = {.o = {.keep_ns = KEEP_NS, .keep_bytes = KEEP_BYTES},
 			     .interval_ns = SECOND_NS, .window_ns = 5 * SECOND_NS, .rows = ONCE_ROWS};
+	const char *view = "threads";
+	const struct verb_option options[] = {
+		{"pid", 'p', OPTION_PIDS, &a.pids},
+		{"interval", 'i', OPTION_TIME, &a.interval_ns, .least = 100000000},
+		{"window", 'w', OPTION_TIME, &a.window_ns, .least = SECOND_NS, .most = KEEP_NS},
+		{"limit", 'n', OPTION_NUMBER, &a.rows, .least = 1, .most = 1000000},
+		{"once", 0, OPTION_FLAG, &a.once},
+		{"view", 0, OPTION_CHOICE, &view, "threads, processes, flows, devices or findings"},
+		{"filter", 0, OPTION_TEXT, &a.filter},
+		{"no-ebpf", 0, OPTION_FLAG, &a.o.collect.no_ebpf},
+		{"no-redact", 0, OPTION_FLAG, &a.o.collect.no_redact},
+		{0}};
 	struct err e;
-	int opt, rc = 0;
+	int first, rc = parse_options(&verb_top, options, argc, argv, &first);
 
-	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, "p:i:w:n:", options, NULL)) != -1)
-		rc = opt == '?' ? usage_error(&verb_top, "wrong option '%s'", argv[optind - 1]) : parse_option(&a, opt);
-	if (!rc && optind != argc)
-		rc = usage_error(&verb_top, "'%s' is too much", argv[optind]);
+	if (!rc && first != argc)
+		rc = usage_error(&verb_top, "'%s' is too much", argv[first]);
+	if (!rc && a.filter && strlen(a.filter) > FILTER_MOST)
+		rc = usage_error(&verb_top, "a filter has at most %d bytes", FILTER_MOST);
 	if (!rc) {
+		a.view = find_view(view);
 		a.o.collect.pids = a.pids.v;
 		a.o.collect.npids = a.pids.n;
 		/* The terminal's characters; numbers and sorting stay as they are. */

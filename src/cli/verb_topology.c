@@ -62,7 +62,7 @@ static int run_topology(int argc, char **argv)
 	    {"format", 'f', OPTION_CHOICE, &a.format, "text, md or json"},
 	    {"limit", 'n', OPTION_NUMBER, &a.limit, NULL},
 	    {"focus", 'p', OPTION_TEXT, &a.focus, NULL},
-	    {"budget", 'b', OPTION_POSITIVE, &a.budget, NULL},
+	    {"budget", 'b', OPTION_NUMBER, &a.budget, .least = 1},
 	    {"output", 'o', OPTION_TEXT, &a.output, NULL},
 	    {"force", 0, OPTION_FLAG, &a.force, NULL},
 	    {0}};

@@ -21,7 +21,7 @@ struct serve_options {
 	size_t nhosts;
 	uint64_t interval_ns, window_ns; /**< between snapshots; what one shows */
 	uint64_t keep_ns;		 /**< history */
-	size_t keep_bytes;		 /**< of snapshots, and again of intervals in the flight recorder */
+	uint64_t keep_bytes;		 /**< of snapshots, and again of intervals in the flight recorder */
 	uint32_t rate_hz;   /**< requests a second and client; 0: no limit */
 	uint32_t clients;   /**< connections at once */
 	uint32_t threads;   /**< that answer */
@@ -39,7 +39,7 @@ struct serve_options {
 	const char *broker_user_file; /**< a line USER:PASSWORD for brokers; NULL: none */
 	const char *const *broker_settings; /**< [nbroker_settings] NAME=VALUE, Kafka's properties */
 	size_t nbroker_settings;
-	size_t publish_entities; /**< most that a published snapshot has; 0: all */
+	uint64_t publish_entities; /**< most that a published snapshot has; 0: all */
 	const struct fleet_options *fleet; /**< serve what a fleet publishes, and observe nothing; NULL: this host */
 	const struct limits *limits; /**< thresholds of analyses */
 	const char *lock_file;	/**< NULL: none is taken */
