@@ -136,7 +136,7 @@ const struct verb verb_record = {
 		"      --netns PID       only sockets of that process's network namespace: others are other hosts\n"
 		"      --sample-memory   sample which accesses to memory another node answers (PEBS, IBS, SPE; some cost)\n"
 		"      --max-overhead PERCENT\n"
-		"                        when hooks take more of a CPU than that for more than a second, or a tenth of\n"
+		"                        when hooks take more of a CPU than that for longer than a burst, or a tenth of\n"
 		"                        that for calls of no interest, watch system calls in turns and estimate the rest\n"
 		"                        (default 10; off: never)\n"
 		"      --numa-exact      look at every page of memory, by numa_maps, whatever it costs\n"

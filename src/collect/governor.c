@@ -1,8 +1,12 @@
 /* When hooks cost more than they may, and for how long to look then. */
 #include "governor.h"
 
-/* Bursts that end sooner are watched in full. */
-#define BURST_NS 1000000000ull
+/*
+ * Bursts that end sooner are watched in full, and so are those whose cost above the bound makes less than a second
+ * at twice the bound: what is bounded is what a burst costs, not how long it takes.
+ */
+#define BURST_NS	1000000000ull
+#define BURST_EXCESS_NS 1e9
 /* How long it has to be cheap before all is watched again, and what cheap is: a part of the bound. */
 #define CALM_NS	   5000000000ull
 #define CALM_SHARE 0.5
@@ -33,12 +37,15 @@ enum governor_change governor_step(struct governor *g, const struct governor_loa
 
 	if (!g->max_pct || !changes) {
 		g->since_ns = 0;
+		g->excess_ns = 0;
 		return GOVERNOR_STAYS;
 	}
 	g->since_ns += l->length_ns;
-	if (g->since_ns < (g->in_turns ? CALM_NS : BURST_NS))
+	g->excess_ns += (excess - 1) * (double)l->length_ns;
+	if (g->in_turns ? g->since_ns < CALM_NS : g->since_ns < BURST_NS && g->excess_ns < BURST_EXCESS_NS)
 		return GOVERNOR_STAYS;
 	g->since_ns = 0;
+	g->excess_ns = 0;
 	g->in_turns = !g->in_turns;
 	return g->in_turns ? GOVERNOR_TURNS_BEGIN : GOVERNOR_TURNS_END;
 }

@@ -7,7 +7,8 @@
  * Bounds what the hooks cost to the observed. Pure: what was measured in, what to do out.
  *
  * Cheap enough, everything is watched. When the hooks take more of the busiest CPU than they may, for longer than
- * a burst lasts, system calls are watched in turns: short looks, and in between their hook is taken away. When
+ * a burst lasts or by more than one may cost, system calls are watched in turns: short looks, and in between their
+ * hook is taken away. When
  * watching everything would be cheap again, and stays so, it is. Calls that are watched for nothing, because they
  * are about sockets or the like, may take a tenth of that only.
  */
@@ -22,6 +23,7 @@ struct governor {
 	double max_pct;	    /**< of a CPU; 0: no bound */
 	bool in_turns;
 	uint64_t since_ns;  /**< what would change it has lasted so long */
+	double excess_ns;   /**< a burst: time above the bound, times how much above it, in parts of it */
 	uint32_t random;
 };
 

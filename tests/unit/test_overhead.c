@@ -20,12 +20,43 @@ TEST(a_burst_is_watched_in_full)
 
 	governor_init(&g, 5);
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(step(&g, 90, SECOND / 5), GOVERNOR_STAYS);
+		assert_int_equal(step(&g, 9, SECOND / 5), GOVERNOR_STAYS);
 	/* One quiet moment, and it counts anew. */
 	assert_int_equal(step(&g, 4.9, SECOND / 5), GOVERNOR_STAYS);
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(step(&g, 90, SECOND / 5), GOVERNOR_STAYS);
+		assert_int_equal(step(&g, 9, SECOND / 5), GOVERNOR_STAYS);
 	assert_false(g.in_turns);
+	/* Barely above the bound it takes a second, too. */
+	assert_int_equal(step(&g, 4.9, SECOND / 5), GOVERNOR_STAYS);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(step(&g, 5.1, SECOND / 5), GOVERNOR_STAYS);
+	assert_int_equal(step(&g, 5.1, SECOND / 5), GOVERNOR_TURNS_BEGIN);
+}
+
+TEST(a_burst_may_cost_what_a_second_at_twice_the_bound_does)
+{
+	struct governor g;
+
+	/* Four times the bound, three above it: a third of a second, asked in fifths. */
+	governor_init(&g, 5);
+	assert_int_equal(step(&g, 20, SECOND / 5), GOVERNOR_STAYS);
+	assert_int_equal(step(&g, 20, SECOND / 5), GOVERNOR_TURNS_BEGIN);
+	/* Far above it: at the first question. */
+	governor_init(&g, 5);
+	assert_int_equal(step(&g, 31, SECOND / 5), GOVERNOR_TURNS_BEGIN);
+	/* What it had used up is forgotten when it is cheap. */
+	governor_init(&g, 5);
+	assert_int_equal(step(&g, 25, SECOND / 5), GOVERNOR_STAYS);
+	assert_int_equal(step(&g, 5, SECOND / 5), GOVERNOR_STAYS);
+	assert_int_equal(step(&g, 25, SECOND / 5), GOVERNOR_STAYS);
+	assert_int_equal(step(&g, 25, SECOND / 5), GOVERNOR_TURNS_BEGIN);
+	/* A question that is late counts for all the time before it. */
+	governor_init(&g, 5);
+	assert_int_equal(step(&g, 10, SECOND), GOVERNOR_TURNS_BEGIN);
+	/* What was above the bound before does not shorten the calm that ends turns. */
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(step(&g, 1, SECOND), GOVERNOR_STAYS);
+	assert_int_equal(step(&g, 1, SECOND), GOVERNOR_TURNS_END);
 }
 
 TEST(what_lasts_is_watched_in_turns_until_it_is_cheap_for_some_time)
@@ -34,8 +65,8 @@ TEST(what_lasts_is_watched_in_turns_until_it_is_cheap_for_some_time)
 
 	governor_init(&g, 5);
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(step(&g, 16, SECOND / 5), GOVERNOR_STAYS);
-	assert_int_equal(step(&g, 16, SECOND / 5), GOVERNOR_TURNS_BEGIN);
+		assert_int_equal(step(&g, 6, SECOND / 5), GOVERNOR_STAYS);
+	assert_int_equal(step(&g, 6, SECOND / 5), GOVERNOR_TURNS_BEGIN);
 	assert_true(g.in_turns);
 	/* Below the bound, but not by much: it would begin again at once. */
 	for (int i = 0; i < 100; i++)
@@ -295,6 +326,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_burst_is_watched_in_full),
+		cmocka_unit_test(a_burst_may_cost_what_a_second_at_twice_the_bound_does),
 		cmocka_unit_test(what_lasts_is_watched_in_turns_until_it_is_cheap_for_some_time),
 		cmocka_unit_test(calls_that_are_watched_for_nothing_may_take_a_tenth),
 		cmocka_unit_test(without_a_bound_nothing_changes),
