@@ -320,19 +320,30 @@ static void take_counts(struct cpu_share *s, struct sched_cpu_time *ret)
 	s->has_counts = false;
 }
 
+/*
+ * A CPU that is taken away between its look at the clock and its switch gives the reading of another one more time than
+ * the thread had. In all that heals, as the thread goes on, but not on a CPU that it left: the sum here is never more than
+ * what it ran.
+ */
 static void entry_cpus(struct sched_probe *p, struct entry *en)
 {
+	uint64_t room = en->before.run_ns;
+
 	vec_clear(&p->out);
 	if (en->now.cpu < p->ncpu)
 		share_of(en, en->now.cpu);
+	vec_for(&en->cpus, s)
+		room = elapsed(s->reported_ns, room);
 	vec_for(&en->cpus, s) {
 		uint64_t ns = s->flushed_ns + (s->cpu == en->now.cpu ? en->now.streak_ns : 0);
 		struct sched_cpu_time t = {.cpu = s->cpu};
 
 		take_counts(s, &t);
-		if (ns <= s->reported_ns && !t.has_counts)
+		t.run_ns = elapsed(s->reported_ns, ns);
+		t.run_ns = t.run_ns < room ? t.run_ns : room;
+		if (!t.run_ns && !t.has_counts)
 			continue;
-		t.run_ns = ns > s->reported_ns ? ns - s->reported_ns : 0;
+		room -= t.run_ns;
 		s->reported_ns += t.run_ns;
 		vec_push(&p->out, t);
 	}
