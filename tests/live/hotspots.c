@@ -1,8 +1,13 @@
-/* Threads that are each held up, or hot, in one known way: hotspots SECONDS. Prints "NAME TID" for
- * each. */
+/*
+ * Threads that are each held up, or hot, in one known way: hotspots SECONDS
+ *
+ * Prints "NAME TID" for each, which rests; after a line of standard input all go on for SECONDS. Prints "end" when all
+ * rest again, which they do until standard input ends.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,9 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BLOCK 65536
+#define BLOCK  65536
+#define REST_S 0.2
 
-static double end_s;
+static double end_s; /* set before go */
+static atomic_bool go;
+static atomic_size_t resting;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t out = PTHREAD_MUTEX_INITIALIZER;
 static int ping[2], pong[2], data[2];
@@ -162,9 +170,12 @@ static void *run_part(void *arg)
 	printf("%s %d\n", p->name, tid);
 	fflush(stdout);
 	pthread_mutex_unlock(&out);
+	while (!go)
+		nap(REST_S);
 	p->run();
-	/* Whoever compares reads what the kernel counted while the thread is there. */
-	nap(2);
+	resting++;
+	for (;;)
+		nap(REST_S);
 	return NULL;
 }
 
@@ -180,13 +191,20 @@ int main(int argc, char **argv)
 		perror("pipe2");
 		return 1;
 	}
-	end_s = now() + atof(argv[1]);
 	for (size_t i = 0; i < NPARTS; i++)
 		if (pthread_create(&threads[i], NULL, run_part, (void *)&parts[i])) {
 			fprintf(stderr, "pthread_create\n");
 			return 1;
 		}
-	for (size_t i = 0; i < NPARTS; i++)
-		pthread_join(threads[i], NULL);
+	if (getchar() == EOF)
+		return 1;
+	end_s = now() + atof(argv[1]);
+	go = true;
+	while (resting < NPARTS)
+		nap(REST_S);
+	printf("end\n");
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
 	return 0;
 }

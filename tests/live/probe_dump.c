@@ -1,6 +1,10 @@
-/* Prints the facts of one probe as text lines, for live tests: probe_dump PROBE SECONDS [REFUSE...] */
+/*
+ * Prints the facts of one probe as text lines, for live tests: probe_dump PROBE SECONDS [REFUSE...]
+ * SECONDS "-": until the end of standard input, and one more reading after that.
+ */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,19 +51,32 @@ void dump_ready(void)
 	fflush(stdout);
 }
 
+bool dump_wait(double left)
+{
+	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+	char c;
+
+	if (left >= 0) {
+		usleep((useconds_t)((left < 1 ? left : 1) * 1e6));
+		return left > 1;
+	}
+	return poll(&in, 1, 1000) <= 0 || read(STDIN_FILENO, &c, 1) > 0;
+}
+
 static int dump_sched(double seconds, const struct probe_options *o, struct err *e)
 {
 	struct sched_probe *p;
 	struct probe_health h;
 	uint64_t window_ns = 0;
+	bool more = true;
 	int rc = sched_probe_open(&p, o, e);
 
 	if (rc)
 		return rc;
 	sched_probe_start(p);
 	dump_ready();
-	for (double left = seconds; left > 0 && !rc; left -= 1) {
-		usleep((useconds_t)((left < 1 ? left : 1) * 1e6));
+	for (double left = seconds; more && !rc; left -= 1) {
+		more = dump_wait(left);
 		rc = sched_probe_read(p, false, on_sched, NULL, &window_ns, e);
 		printf("window ns=%" PRIu64 "\n", window_ns);
 		fflush(stdout);
@@ -74,20 +91,22 @@ int main(int argc, char **argv)
 {
 	struct probe_options o = {0};
 	struct err e = {0};
+	double seconds;
 	int rc;
 
 	if (argc < 3) {
-		fprintf(stderr, "usage: probe_dump sched|sock|ipc|proc|tasks|files|maps|caps SECONDS [REFUSE...]\n");
+		fprintf(stderr, "usage: probe_dump sched|sock|ipc|proc|tasks|files|maps|caps SECONDS|- [REFUSE...]\n");
 		return 2;
 	}
 	o.refuse = (const char *const *)argv + 3;
 	o.nrefuse = (size_t)argc - 3;
+	seconds = strcmp(argv[2], "-") ? atof(argv[2]) : -1;
 	if (!strcmp(argv[1], "sched"))
-		rc = dump_sched(atof(argv[2]), &o, &e);
+		rc = dump_sched(seconds, &o, &e);
 	else if (!strcmp(argv[1], "ipc"))
-		rc = dump_ipc(atof(argv[2]), &o, &e);
+		rc = dump_ipc(seconds, &o, &e);
 	else
-		rc = dump_other(argv[1], atof(argv[2]), &o, &e);
+		rc = dump_other(argv[1], seconds, &o, &e);
 	if (rc)
 		fprintf(stderr, "error: %s\nhint: %s\n", e.msg, e.hint);
 	return rc == -ENOTSUP ? 77 : rc != 0;

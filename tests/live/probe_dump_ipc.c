@@ -1,7 +1,6 @@
 /* The facts of probe "ipc" as text lines. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "ipc_probe.h"
 #include "probe_dump.h"
@@ -51,14 +50,15 @@ int dump_ipc(double seconds, const struct probe_options *o, struct err *e)
 {
 	struct ipc_probe *p;
 	struct probe_health h;
+	bool more = true;
 	int rc = ipc_probe_open(&p, o, e);
 
 	if (rc)
 		return rc;
 	rc = ipc_probe_watch(p, IPC_WATCH_CALLS | IPC_WATCH_URING, e);
 	dump_ready();
-	for (double left = seconds; left > 0 && !rc; left -= 1) {
-		usleep((useconds_t)((left < 1 ? left : 1) * 1e6));
+	for (double left = seconds; more && !rc; left -= 1) {
+		more = dump_wait(left);
 		rc = ipc_probe_read(p, on_moved, NULL, e);
 		rc = rc ?: ipc_probe_passed(p, on_passed, NULL, e);
 		fflush(stdout);

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <arpa/inet.h>
 
@@ -65,13 +64,6 @@ static int on_sock_event(void *ctx, const struct sock_event *ev)
 	return 0;
 }
 
-/* @return whether time is left after this second */
-static bool wait_second(double left)
-{
-	usleep((useconds_t)((left < 1 ? left : 1) * 1e6));
-	return left > 1;
-}
-
 static int dump_sock(double seconds, const struct probe_options *o, struct err *e)
 {
 	struct sock_rest rest[SOCK_PROTO_N][2];
@@ -84,7 +76,7 @@ static int dump_sock(double seconds, const struct probe_options *o, struct err *
 		return rc;
 	dump_ready();
 	for (double left = seconds; more && !rc; left -= 1) {
-		more = wait_second(left);
+		more = dump_wait(left);
 		rc = sock_probe_read(p, on_flow, NULL, e);
 		if (!rc && sock_probe_fd(p) >= 0)
 			rc = sock_probe_events(p, on_sock_event, NULL, e);
@@ -171,7 +163,7 @@ static int dump_proc(const char *what, double seconds, const struct probe_option
 	} else {
 		dump_ready();
 		for (bool more = true; more && !rc; seconds -= 1) {
-			more = wait_second(seconds);
+			more = dump_wait(seconds);
 			rc = proc_probe_events(p, on_proc_event, NULL, e);
 			fflush(stdout);
 		}

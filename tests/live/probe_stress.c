@@ -17,8 +17,10 @@
 #include "sched_probe.h"
 #include "sock_probe.h"
 
-#define WORKERS	 4
-#define READINGS 150
+#define WORKERS	   4
+#define READINGS   150
+#define MESSAGES   20000 /* of each worker at least, however little of a CPU it has */
+#define PATIENCE_S 90
 #define PAGE	 4096 /* or less than one */
 
 /* What one thread did, by its own count, and what the probes say of it. */
@@ -37,6 +39,7 @@ struct worker {
 };
 
 static struct worker workers[WORKERS];
+static atomic_ulong messages[WORKERS]; /* so far */
 static atomic_bool stop;
 static atomic_int ready;
 static long ncpu;
@@ -77,6 +80,7 @@ static void *work(void *arg)
 		w->received[1]++;
 		if (i % 256)
 			continue;
+		messages[w - workers] = i;
 		move_on(i / 256);
 		/* A page fault. */
 		if (madvise(page, PAGE, MADV_DONTNEED))
@@ -179,14 +183,47 @@ static int verdict(const struct worker *w, bool refused)
 	return bad;
 }
 
-/* A few read faults are told of any thread of the host; what they touch is compared above. */
+/*
+ * A few read faults are told of any thread of the host, and records of threads that end by the thousand while we have no
+ * CPU: what they touch is compared above.
+ */
 static int health(const struct probe_health *h)
 {
-	if (!h->map_full && !h->ring_full && h->read_fault < 10)
+	if (!h->map_full && h->read_fault < 10)
 		return 0;
 	printf("probe %s: map_full %" PRIu64 " ring_full %" PRIu64 " read_fault %" PRIu64 "\n", h->probe,
 	       h->map_full, h->ring_full, h->read_fault);
 	return 1;
+}
+
+/* Some readings, and as many more as it takes until every worker has done its part. */
+static bool goes_on(int readings)
+{
+	if (readings < READINGS)
+		return true;
+	for (size_t i = 0; i < WORKERS; i++)
+		if (messages[i] < MESSAGES)
+			return true;
+	return false;
+}
+
+/* pthread_join() returns before the last switch, which has the last record of a thread. */
+static int read_last(struct sock_probe *sock, struct sched_probe *sched, struct err *e)
+{
+	for (int tries = 0; tries < PATIENCE_S * 10; tries++) {
+		unsigned ended = 0;
+		int rc = reading(sock, sched, e);
+
+		if (rc)
+			return rc;
+		for (size_t i = 0; i < WORKERS; i++)
+			ended += workers[i].exits > 0;
+		if (ended == WORKERS)
+			break;
+		usleep(100000);
+	}
+	/* Nothing comes after it. */
+	return reading(sock, sched, e);
 }
 
 static int open_failed(int rc, const struct err *e)
@@ -203,8 +240,8 @@ int main(int argc, char **argv)
 	struct sock_probe *sock;
 	struct probe_health hs, hk;
 	struct err e = {0};
-	uint64_t messages = 0;
-	int rc, bad = 0;
+	uint64_t sent = 0;
+	int rc, readings = 0, bad = 0;
 
 	ncpu = sysconf(_SC_NPROCESSORS_CONF);
 	rc = sock_probe_open(&sock, &o, &e);
@@ -219,28 +256,26 @@ int main(int argc, char **argv)
 			return 1;
 	while (ready < WORKERS)
 		usleep(1000);
-	for (int i = 0; i < READINGS && !rc; i++) {
+	for (; goes_on(readings) && !rc; readings++) {
 		rc = reading(sock, sched, &e);
 		usleep(5000);
 	}
 	stop = true;
 	for (size_t i = 0; i < WORKERS; i++)
 		pthread_join(workers[i].thread, NULL);
-	usleep(100000); /* pthread_join() returns before the last switch */
-	for (int i = 0; i < 2 && !rc; i++)
-		rc = reading(sock, sched, &e);
+	rc = rc ?: read_last(sock, sched, &e);
 	if (rc) {
 		fprintf(stderr, "error: %s\n", e.msg);
 		return 1;
 	}
 	for (size_t i = 0; i < WORKERS; i++) {
 		bad += verdict(&workers[i], o.nrefuse);
-		messages += workers[i].sent[1];
+		sent += workers[i].sent[1];
 	}
 	sock_probe_health(sock, &hk);
 	sched_probe_health(sched, &hs);
 	bad += health(&hk) + health(&hs);
-	printf("%" PRIu64 " messages, %d readings, rungs %s and %s: %s\n", messages, READINGS,
+	printf("%" PRIu64 " messages, %d readings, rungs %s and %s: %s\n", sent, readings,
 	       hk.hooks[0].rung, hs.hooks[0].rung, bad ? "different" : "all counted");
 	sock_probe_close(sock);
 	sched_probe_close(sched);

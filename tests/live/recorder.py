@@ -12,9 +12,9 @@ TRIGGER = [sys.executable, "-c", "import sys; sys.stderr.write('go\\n'); sys.std
 class Recorder:
     """Records until it is told to stop. @before: what to run it by; @more: further options of record"""
 
-    def __init__(self, path, *more, before=(), **popen):
+    def __init__(self, path, *more, before=(), interval="200ms", **popen):
         self.path = path
-        self.p = subprocess.Popen([*before, WITTY, "record", "-o", path, "--interval", "200ms", *more, "--", *TRIGGER],
+        self.p = subprocess.Popen([*before, WITTY, "record", "-o", path, "--interval", interval, *more, "--", *TRIGGER],
                                   stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **popen)
         said = ""
         while not said.endswith("go\n"):

@@ -18,7 +18,7 @@ import threading
 import time
 
 SKIP = 77
-SECONDS = int(os.environ.get("PROBE_TEST_SECONDS", "0"))  # an emulated guest needs longer
+PATIENCE_S = 90  # for what a busy machine makes late
 MSG_ERRQUEUE = 0x2000
 SOF_TX_SOFTWARE_AND_MORE = 0x2 | 0x10 | 0x80 | 0x800  # TX_SOFTWARE, SOFTWARE, OPT_ID, OPT_TSONLY
 SO_TIMESTAMPING = 37
@@ -169,10 +169,10 @@ def case_udp_errqueue(c):
     one.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, SOF_TX_SOFTWARE_AND_MORE)
     c.add("udp", "sent", one.send(b"t" * 123))
     c.add("udp", "received", len(two.recv(200)))
-    one.settimeout(2)
-    for _ in range(100):
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
         try:
-            one.recvmsg(500, 500, MSG_ERRQUEUE)
+            one.recvmsg(500, 500, MSG_ERRQUEUE | socket.MSG_DONTWAIT)
             return
         except BlockingIOError:
             time.sleep(0.01)
@@ -270,11 +270,20 @@ def run_case(name):
     print(json.dumps({"sums": count.sums, "peers": count.peers}))
 
 
-class Dump:
-    """probe_dump at work; lines are split into fields when it ends."""
+def fields_of(lines):
+    """[(kind of a line, its fields)]"""
+    rows = []
+    for line in lines:
+        kind, _, rest = line.strip("\n").partition(" ")
+        rows.append((kind, dict(re.findall(r"(\w+)=(.*?)(?= \w+=|$)", rest))))
+    return rows
 
-    def __init__(self, program, probe, seconds, refuse):
-        self.process = subprocess.Popen([program, probe, str(seconds), *refuse], text=True,
+
+class Dump:
+    """probe_dump at work, until it is told to end."""
+
+    def __init__(self, program, probe, refuse):
+        self.process = subprocess.Popen([program, probe, "-", *refuse], text=True, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if self.process.stdout.readline() != "ready\n":
             error = self.process.stderr.read().strip()
@@ -284,7 +293,7 @@ class Dump:
                 sys.exit(SKIP)
             sys.exit(f"probe_dump {probe}: {error}")
 
-        self.lines, self.cut = [], False
+        self.lines = []
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
 
@@ -292,30 +301,24 @@ class Dump:
         for line in self.process.stdout:
             self.lines.append(line)
 
-    def windows(self):
-        return [i for i, line in enumerate(self.lines) if line.startswith("window ")]
-
-    def end_after(self, readings):
-        """End it before its time, when so many readings have begun and ended from now on."""
-        enough = len(self.windows()) + readings + 1  # one may be under way
-        while len(self.windows()) < enough and self.reader.is_alive():
+    def until(self, good):
+        """Let it go on until what it printed so far is good, or for as long as may be."""
+        end = time.monotonic() + PATIENCE_S
+        seen = 0
+        while self.reader.is_alive() and time.monotonic() < end:
+            ends = [i for i, line in enumerate(self.lines) if line.startswith("window ")]
+            if len(ends) > seen and good(fields_of(self.lines[:ends[-1] + 1])):
+                break
+            seen = len(ends)
             time.sleep(0.05)
-        self.cut = self.reader.is_alive()
-        self.process.kill()
-        self.reader.join()
-        if self.cut:
-            del self.lines[self.windows()[enough - 1] + 1:]
 
     def rows(self):
+        """All that it printed: it ends after a last reading."""
+        self.process.stdin.close()
         self.reader.join()
-        if self.process.wait() and not self.cut:
+        if self.process.wait():
             sys.exit(f"probe_dump: {self.process.stderr.read().strip()}")
-        rows = []
-        for line in self.lines:
-            kind, _, rest = line.strip("\n").partition(" ")
-            fields = dict(re.findall(r"(\w+)=(.*?)(?= \w+=|$)", rest))
-            rows.append((kind, fields))
-        return rows
+        return fields_of(self.lines)
 
 
 failures = []
@@ -364,12 +367,12 @@ def check_peers(name, truth, flows, pid, refused):
 
 
 def test_traffic(program, refuse):
-    dump = Dump(program, "sock", SECONDS or 6, refuse)
+    dump = Dump(program, "sock", refuse)
     truths = []
     for name in CASES:
         child = subprocess.Popen([sys.executable, __file__, "--case", name], text=True,
                                  stdout=subprocess.PIPE)
-        out = child.communicate(timeout=20)[0]
+        out = child.communicate(timeout=PATIENCE_S)[0]
         if child.returncode:
             sys.exit(f"case {name} failed")
         truths.append((name, child.pid, json.loads(out)))
@@ -382,7 +385,9 @@ def test_traffic(program, refuse):
         check_peers(name, truth, flows, pid, refuse)
     for kind, f in rows:
         if kind == "health":
-            expect("losses", [f["ring_full"], f["map_full"], f["read_fault"]], ["0"] * 3)
+            expect("losses", [f["ring_full"], f["map_full"]], ["0"] * 2)
+            # A few are told of any thread of the host; what they touch is compared above.
+            expect(f"faults: {f['read_fault']} are few", int(f["read_fault"]) < 10, True)
     print(f"traffic: {len(truths)} cases, rungs {rungs}")
 
 
@@ -390,49 +395,69 @@ SPIN = "import time\nend = time.process_time() + %s\nwhile time.process_time() <
 TELL = "print(time.process_time_ns())\n"
 
 
+class Threads:
+    """What the probe says of the threads of the host, up to now."""
+
+    def __init__(self, rows):
+        self.rows = [f for kind, f in rows if kind == "sched"]
+        self.window = sum(int(f["ns"]) for kind, f in rows if kind == "window")
+
+    def sum(self, field, **of):
+        return sum(int(f[field]) for f in self.rows if all(f[k] == str(v) for k, v in of.items()))
+
+    def account(self, pid):
+        """The part of the window that it ran or waited for a CPU."""
+        return (self.sum("run_ns", tid=pid) + self.sum("runq_ns", tid=pid)) / self.window
+
+    def last_records(self, pid):
+        return sum(int(f["flags"]) >> 2 & 1 for f in self.rows if f["tid"] == str(pid))
+
+
 def test_threads(program, refuse):
     # Each is on its CPU before the probe starts, and nothing ever makes it block.
     cpus = sorted(os.sched_getaffinity(0))
-    busy = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in cpus]
+    busy = [subprocess.Popen([sys.executable, "-S", "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE)
+            for _ in cpus]
     for cpu, process in zip(cpus, busy):
         os.sched_setaffinity(process.pid, {cpu})
-    time.sleep(0.3)
+        process.stdout.readline()
     short = []
+
+    def settled(rows):
+        """The last records are there; and of waits that still go on, which nobody can tell yet, few are left."""
+        t = Threads(rows)
+        return all(t.last_records(pid) for pid, _ in short) and all(0.9 <= t.account(p.pid) <= 1.1 for p in busy)
     try:
-        dump = Dump(program, "sched", SECONDS or 60, refuse)
+        dump = Dump(program, "sched", refuse)
         for _ in range(10):
             child = subprocess.Popen([sys.executable, "-S", "-c", SPIN % 0.005 + TELL], text=True,
                                      stdout=subprocess.PIPE)
             short.append((child.pid, int(child.communicate()[0])))
-        dump.end_after(1)  # which has their last records
-        rows = dump.rows()
+        dump.until(settled)
+        t = Threads(dump.rows())
     finally:
         for process in busy:
             process.kill()
             process.wait()
-    threads = [f for kind, f in rows if kind == "sched"]
-    window = sum(int(f["ns"]) for kind, f in rows if kind == "window")
+            process.stdout.close()
     for cpu, process in zip(cpus, busy):
-        mine = [f for f in threads if f["tid"] == str(process.pid)]
-        run = sum(int(f["run_ns"]) for f in mine)
-        account = run + sum(int(f["runq_ns"]) for f in mine)
-        # A reading of all threads takes its time on a loaded host; a wait may still go on at its end.
-        expect(f"busy thread: run + wait are the window ({account / window:.4f})",
-               window * 0.8 <= account <= window * 1.1, True)
-        shares = [part.split(":") for f in mine for part in f["cpus"].split(",") if part]
+        account = t.account(process.pid)
+        # A wait may still go on at the end of the last reading.
+        expect(f"busy thread: run + wait are the window ({account:.4f})", 0.8 <= account <= 1.1, True)
+        shares = [part.split(":") for f in t.rows if f["tid"] == str(process.pid) for part in f["cpus"].split(",") if part]
         expect("busy thread: its CPU", {int(number) for number, _ in shares}, {cpu})
-        expect("busy thread: run time by CPU", sum(int(ns) for _, ns in shares), run)
-    total = sum(int(f["run_ns"]) for f in threads)
+        expect("busy thread: run time by CPU", sum(int(ns) for _, ns in shares), t.sum("run_ns", tid=process.pid))
+    total = t.sum("run_ns")
     if len(cpus) == os.sysconf("SC_NPROCESSORS_ONLN"):  # no CPU is ever idle
-        expect(f"run times add up to all CPUs ({total / window / len(cpus):.4f})",
-               abs(total - window * len(cpus)) <= window * len(cpus) * 0.1, True)
+        expect(f"run times add up to all CPUs ({total / t.window / len(cpus):.4f})",
+               abs(total - t.window * len(cpus)) <= t.window * len(cpus) * 0.1, True)
     for pid, cpu_ns in short:
-        got = sum(int(f["run_ns"]) for f in threads if f["tgid"] == str(pid))
+        got = t.sum("run_ns", tgid=pid)
         expect(f"short process {pid}: run time {got} is at least {cpu_ns}", got >= cpu_ns, True)
         # Once more if shares of it came later than its end.
-        ends = sum(int(f["flags"]) >> 2 & 1 for f in threads if f["tid"] == str(pid))
+        ends = t.last_records(pid)
         expect(f"short process {pid}: last records {ends}", ends in (1, 2), True)
-    print(f"threads: {total / window:.4f} of {len(cpus)} CPUs, {len(short)} short processes")
+    print(f"threads: {total / t.window:.4f} of {len(cpus)} CPUs, {len(short)} short processes")
 
 
 def main():
