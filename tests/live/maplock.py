@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""maplock.py FOLDER SECONDS - a process that holds the lock of its memory map for some seconds.
+"""maplock.py FOLDER - a process that holds the lock of its memory map until it is told to let go.
 
-A file system of our own (FUSE), whose one file is FOLDER/file, answers a write after SECONDS. The process
+A file system of our own (FUSE), whose one file is FOLDER/file, answers a write when its standard input ends. The process
 has a dirty page of it and maps it once more through a descriptor with direct I/O: the kernel writes the
 page out in the middle of that mmap(2), while it holds the lock for writing, and waits for the answer.
 
-Says "holds PID" once it does, and ends after the lock was free again. Status 77: no FUSE here.
+Says "holds PID" once that write has come, and ends after the lock was free again. Status 77: no FUSE here.
 """
 import ctypes
 import mmap
@@ -14,7 +14,6 @@ import stat
 import struct
 import sys
 import threading
-import time
 
 OPEN, READ, WRITE, STATFS, RELEASE, FSYNC, FLUSH, INIT = 14, 15, 16, 17, 18, 20, 25, 26
 GETATTR, SETATTR, INTERRUPT, FORGET, DESTROY = 3, 4, 36, 2, 38
@@ -33,7 +32,13 @@ def answer(fd, unique, payload=b"", error=0):
     os.write(fd, struct.pack("<IiQ", 16 + len(payload), error, unique) + payload)
 
 
-def serve(fd, seconds, opens):
+def answer_late(fd, unique, written, child):
+    print(f"holds {child}", flush=True)
+    sys.stdin.read()
+    answer(fd, unique, struct.pack("<II", written, 0))
+
+
+def serve(fd, opens, child):
     while True:
         try:
             request = os.read(fd, 1 << 17)
@@ -53,8 +58,7 @@ def serve(fd, seconds, opens):
             answer(fd, unique, b"\0" * SIZE)
         elif opcode == WRITE:
             written = struct.unpack_from("<I", body, 16)[0]
-            threading.Thread(target=lambda u=unique, n=written: (
-                time.sleep(seconds), answer(fd, u, struct.pack("<II", n, 0))), daemon=True).start()
+            threading.Thread(target=answer_late, args=(fd, unique, written, child), daemon=True).start()
         elif opcode in (FLUSH, RELEASE, FSYNC):
             answer(fd, unique)
         elif opcode == DESTROY:
@@ -89,25 +93,20 @@ def hold(path):
     own = mmap.mmap(-1, 8 << 20)
     for i in range(0, len(own), 4096):
         own[i] = 1
-    print(f"holds {os.getpid()}", flush=True)
-    start = time.monotonic()
     mmap.mmap(direct, SIZE, mmap.MAP_PRIVATE, mmap.PROT_READ)
-    print(f"held {time.monotonic() - start:.1f}", flush=True)
 
 
 def main():
-    folder, seconds = sys.argv[1], float(sys.argv[2])
-    path = os.path.join(folder, "file")
+    path = os.path.join(sys.argv[1], "file")
     with open(path, "w", encoding="ascii"):
         pass
     fd = mount(path)
-    opens = []
-    threading.Thread(target=serve, args=(fd, seconds, opens), daemon=True).start()
     child = os.fork()
     if not child:
         os.close(fd)
         hold(path)
         os._exit(0)
+    threading.Thread(target=serve, args=(fd, [], child), daemon=True).start()
     os.waitpid(child, 0)
     libc.umount2(path.encode(), 2)
 

@@ -10,19 +10,24 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
-WITTY = os.environ["WITTY"]
+from recorder import PATIENCE_S, WITTY, intervals, until
+
 MARK = 1000
-PATIENCE = 60  # seconds for what happens at a look, which a busy machine makes rare
+ROUNDS = 20
 
-# Without anything open that calls are watched for, until it is told to; then with a pipe.
+# Without anything open that calls are watched for, until it is told to; then with a pipe. Its name says when it is ready.
 PROGRAM = """
 import os, signal, sys, time
+def is_ready():
+    with open("/proc/self/comm", "w") as f:
+        f.write("ready")
 os.closerange(3, 64)
 if sys.argv[1] == "idle":
+    is_ready()
     signal.sigwait({signal.SIGUSR1})
 r, w = os.pipe()
+is_ready()
 while True:
     os.write(w, bytes(%d))
     os.read(r, %d)
@@ -56,38 +61,49 @@ def hooks(pid):
     return n
 
 
-def until(what, condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError(what)
-        time.sleep(0.05)
-
-
 def record(folder, mode):
     """(status rows of the collector, bytes read from pipes) of one process."""
     path = os.path.join(folder, mode)
-    null = subprocess.DEVNULL
     # A namespace of its own: the queues and semaphores of others would keep the watch going.
-    command = ["unshare", "--ipc", WITTY, "record", "-i", "200ms", "-o", path, "-p"]
-    with subprocess.Popen([sys.executable, "-c", PROGRAM, mode], stdin=null, stdout=null,
-                          stderr=null, preexec_fn=block) as process, \
-            subprocess.Popen(command + [str(process.pid)], stdout=null) as recorder:
-        try:
-            until("a recording", lambda: os.path.exists(path) and hooks(recorder.pid))
-            first = hooks(recorder.pid)
-            if mode == "idle":
-                until("no watch", lambda: hooks(recorder.pid) < first)
-                process.send_signal(signal.SIGUSR1)
-                until("a watch", lambda: hooks(recorder.pid) == first)
-            time.sleep(2)
-        finally:
-            recorder.send_signal(signal.SIGINT)
-            recorder.wait()
-            process.kill()
+    command = ["unshare", "--ipc", WITTY, "record", "-d", "10m", "-i", "200ms", "-o", path, "-p"]
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM, mode], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, preexec_fn=block)
+    recorder = None
+    try:
+        until("the program", lambda: text(process.pid, "comm") == "ready\n", process)
+        recorder = subprocess.Popen(command + [str(process.pid)], stderr=subprocess.PIPE, text=True)
+        until("a recording", lambda: os.path.exists(path) and hooks(recorder.pid), recorder, process)
+        first = hooks(recorder.pid)
+        if mode == "idle":
+            until("no watch", lambda: hooks(recorder.pid) < first, recorder, process)
+            process.send_signal(signal.SIGUSR1)
+            until("a watch", lambda: hooks(recorder.pid) == first, recorder, process)
+        # Used some times while it is watched.
+        used = reads(process.pid) + ROUNDS
+        until("its use", lambda: reads(process.pid) >= used, recorder, process)
+        seen = intervals(path)
+        until("looks", lambda: intervals(path) > seen + 2, recorder, process)
+        recorder.send_signal(signal.SIGINT)
+        said = recorder.communicate(timeout=PATIENCE_S)[1]
+        if recorder.returncode:
+            sys.exit(f"FAILED: record: {said}")
+    finally:
+        for p in filter(None, (recorder, process)):
+            p.kill()
+            p.wait()
     rows = show(path, "summary")["status"]
     moved = sum(e.get("bytes") or 0 for e in show(path, "edges") if e["type"] == "read_from")
     return [r for r in rows if r["source"] == "collector ipc"], moved
+
+
+def text(pid, name):
+    with open(f"/proc/{pid}/{name}", encoding="ascii") as f:
+        return f.read()
+
+
+def reads(pid):
+    """Its read calls so far."""
+    return int(text(pid, "io").split("syscr: ")[1].split()[0])
 
 
 def block():
