@@ -29,7 +29,8 @@ WITTY = os.environ.get("WITTY", "witty-profiler")
 HERE = os.path.dirname(os.path.abspath(__file__))
 CAPTURE = os.environ.get("WITTY_CAPTURE", os.path.join(HERE, "../../../shared/data/openeuler-vllm-tp4.json"))
 MEMORY_MAX = 400 << 20
-LIMIT_S = 60
+LIMIT_S = 300   # ends what hangs
+CPU_LIMIT_S = 60
 NOBODY = 65534
 
 
@@ -42,7 +43,8 @@ def is_sanitized():
 SANITIZED = is_sanitized()
 
 
-def limit_memory():
+def limit_costs():
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S))
     if not SANITIZED:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
 
@@ -84,7 +86,7 @@ class Case(unittest.TestCase):
     def witty(self, *args, **kw):
         kw.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run([WITTY, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=LIMIT_S, preexec_fn=limit_memory, errors="replace", **kw)
+                              timeout=LIMIT_S, preexec_fn=limit_costs, errors="replace", **kw)
 
     def done(self, *args, **kw):
         r = self.witty(*args, **kw)
@@ -118,6 +120,19 @@ class Case(unittest.TestCase):
 
     def summary(self, path):
         return json.loads(self.done("show", path, "summary", "--format", "json").stdout)
+
+    def await_intervals(self, path, n, p):
+        """Until another process can read that many, which process p makes; a slow machine may take its time."""
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end:
+            r = self.witty("show", path, "summary", "--format", "json")
+            if not r.returncode and json.loads(r.stdout)["intervals"] >= n:
+                return
+            if p.poll() is not None:
+                self.fail(f"it ended before {n} intervals: {p.communicate()[1]}")
+            time.sleep(0.1)
+        p.kill()
+        self.fail(f"no {n} intervals in time: {r.stderr}; {p.communicate()[1]}")
 
     def small_recording(self, name="small.wpdb"):
         self.done("convert", self.write("small.json", small_graph()), self.path(name))
@@ -257,7 +272,7 @@ class BadJson(Case):
     def measured(self, args, feed):
         """Run with @p feed as input; what it said, and its peak memory."""
         p = subprocess.Popen([WITTY, *args], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                             stderr=subprocess.PIPE, preexec_fn=limit_memory)
+                             stderr=subprocess.PIPE, preexec_fn=limit_costs)
         thread = threading.Thread(target=feed, args=(p.stdin,))
         thread.start()
         said = p.stderr.read().decode(errors="replace")
@@ -496,9 +511,9 @@ class Record(Case):
         super().setUp()
         self.out = self.path("r.wpdb")
 
-    def start(self, *args):
+    def start(self, *args, **more):
         return subprocess.Popen([WITTY, "record", "-o", self.out, *args], stderr=subprocess.PIPE,
-                                stdout=subprocess.DEVNULL, text=True)
+                                stdout=subprocess.DEVNULL, text=True, **more)
 
     def test_says_what_cannot_be_counted(self):
         """doctor, recording and report agree on counters, and what cannot be sampled is refused."""
@@ -534,13 +549,17 @@ class Record(Case):
     def test_leaves_itself_out(self):
         """What it does and its helpers do is told as cost; the command that it runs is the host's work."""
         for option in ((), ("--no-ebpf",)):
-            p = self.start("--force", "-i", "200ms", *option, "--", "sleep", "1")
+            if os.path.exists(self.out):
+                os.unlink(self.out)
+            # It ends with its input, when it was looked at.
+            p = self.start("-i", "200ms", *option, "--", "cat", stdin=subprocess.PIPE)
+            self.await_intervals(self.out, 3, p)
             said = p.communicate(timeout=LIMIT_S)[1]
             self.assertEqual(p.returncode, 0, said)
             seen = json.loads(self.done("show", self.out, "entities", "--type", "process", "--format", "json").stdout)
-            self.assertIn((p.pid, "sleep"), [(x["ppid"], x["name"]) for x in seen], option)
+            self.assertIn((p.pid, "cat"), [(x["ppid"], x["name"]) for x in seen], option)
             # Its own process is there as the parent of the command, and nothing of what it did.
-            helpers = [x for x in seen if x["ppid"] == p.pid and x["name"] != "sleep"]
+            helpers = [x for x in seen if x["ppid"] == p.pid and x["name"] != "cat"]
             self.assertEqual(helpers, [], option)
             own = [x for x in seen if x["pid"] == p.pid]
             self.assertEqual([x["cpu_ns"] for x in own if x["cpu_ns"] is not None], [], option)
@@ -570,17 +589,25 @@ class Record(Case):
     def test_nothing_before_the_window(self):
         """What sockets move while one source after the other is opened is not of the window."""
         a, b = socket.socketpair()
-        stop = threading.Event()
+        stop, talked = threading.Event(), threading.Semaphore(0)
 
         def talk():
             while not stop.wait(0.001):
                 a.send(b"x" * 100)
                 b.recv(100)
+                talked.release()
 
         talker = threading.Thread(target=talk)
         talker.start()
         try:
-            self.done("record", "-d", "1", "-p", str(os.getpid()), "-o", self.out)
+            p = self.start("-i", "200ms", "-p", str(os.getpid()), "--", "cat", stdin=subprocess.PIPE)
+            self.await_intervals(self.out, 1, p)
+            while talked.acquire(blocking=False):
+                pass
+            for _ in range(10):
+                talked.acquire()
+            said = p.communicate(timeout=LIMIT_S)[1]
+            self.assertEqual(p.returncode, 0, said)
         finally:
             stop.set()
             talker.join()
@@ -592,23 +619,13 @@ class Record(Case):
         db.close()
         self.assertGreaterEqual(first, start)
 
-    def wait_for_intervals(self, n):
-        """Until another process can read that many; a slow machine may take its time."""
-        end = time.monotonic() + LIMIT_S
-        while time.monotonic() < end:
-            r = self.witty("show", self.out, "summary", "--format", "json")
-            if not r.returncode and json.loads(r.stdout)["intervals"] >= n:
-                return
-            time.sleep(0.2)
-        self.fail(f"no {n} intervals in time: {r.stderr}")
-
     def end(self, p):
         said = p.communicate(timeout=LIMIT_S)[1]
         return subprocess.CompletedProcess([], p.returncode, "", said)
 
     def test_killed(self):
-        p = self.start("-d", "60", "-i", "200ms")
-        self.wait_for_intervals(4)
+        p = self.start("-d", "10m", "-i", "200ms")
+        self.await_intervals(self.out, 4, p)
         p.kill()
         self.end(p)
         s = self.summary(self.out)
@@ -622,8 +639,8 @@ class Record(Case):
         for number in (signal.SIGINT, signal.SIGTERM):
             if os.path.exists(self.out):
                 os.unlink(self.out)
-            p = self.start("-d", "60", "-i", "200ms", "--force")
-            self.wait_for_intervals(2)
+            p = self.start("-d", "10m", "-i", "200ms", "--force")
+            self.await_intervals(self.out, 2, p)
             p.send_signal(number)
             r = self.end(p)
             self.assertEqual(r.returncode, 0, r.stderr)
@@ -752,14 +769,10 @@ class DiskFull(Case):
     def test_record(self):
         self.mount("8m")
         out = os.path.join(self.small, "r.wpdb")
-        p = subprocess.Popen([WITTY, "record", "-o", out, "-d", "60", "-i", "100ms"],
+        # Of few processes: those of the host may be thousands, which alone fill it.
+        p = subprocess.Popen([WITTY, "record", "-o", out, "-d", "10m", "-i", "100ms", "-p", str(os.getpid())],
                              stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        end = time.monotonic() + LIMIT_S
-        while time.monotonic() < end:
-            r = self.witty("show", out, "summary", "--format", "json")
-            if not r.returncode and json.loads(r.stdout)["intervals"] >= 3:
-                break
-            time.sleep(0.1)
+        self.await_intervals(out, 3, p)
         self.fill()
         said = p.communicate(timeout=LIMIT_S)[1]
         self.check_refusal(subprocess.CompletedProcess([], p.returncode, "", said), "record", (1,))
