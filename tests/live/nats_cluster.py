@@ -13,7 +13,7 @@ CLIENT, ROUTE, MONITOR = 4222, 6222, 8222
 class Client:
     """Asks a server, in the network namespace @netns of a process that enters it."""
 
-    def __init__(self, address, port=CLIENT, timeout=10):
+    def __init__(self, address, port=CLIENT, timeout=60):
         self.s = socket.create_connection((address, port), timeout=timeout)
         self.f = self.s.makefile("rb")
         assert self.f.readline().startswith(b"INFO ")
@@ -75,7 +75,7 @@ class Cluster:
         return "nats://" + ",".join(f"{a}:{CLIENT}" for a in self.addresses.values()) + "/" + stream
 
 
-def until(holds, what, seconds=60):
+def until(holds, what, seconds=120):
     """Wait for an event. @return what @holds returned"""
     end = time.monotonic() + seconds
     while True:

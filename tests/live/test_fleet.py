@@ -95,7 +95,7 @@ class Daemon:
 
     def end(self):
         self.p.terminate()
-        check(f"{self.words[0]} ends in order: {open(self.log).read()[-2000:]}", self.p.wait(60) == 0)
+        check(f"{self.words[0]} ends in order: {open(self.log).read()[-2000:]}", self.p.wait(120) == 0)
 
     @classmethod
     def end_all(cls):
@@ -158,7 +158,7 @@ def compare(fleet, expected, ranks):
         rest = {k: v for k, v in last["found"].items() if k not in ring}
         return rest == expected and ring <= set(last["found"])
     try:
-        until(settled, "flows as the workers tell", 90)
+        until(settled, "flows as the workers tell", 180)
     except AssertionError:
         pass
     found = last["found"]
@@ -181,7 +181,13 @@ def go_on(fleet, names, more=3):
 
     def on(now, then):
         return now["run"] != then["run"] or now["seq"] >= then["seq"] + more
-    until(lambda: (lambda now: all(n in now and on(now[n], before[n]) for n in names))(hosts(fleet)), f"news of {names}", 120)
+    until(lambda: (lambda now: all(n in now and on(now[n], before[n]) for n in names))(hosts(fleet)), f"news of {names}", 180)
+
+
+def asked(net, host, code):
+    """Run by a Python on that host."""
+    return subprocess.run(["ip", "netns", "exec", net.names[host], sys.executable, "-c", code], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, text=True, check=False)
 
 
 def published(net, cluster):
@@ -191,7 +197,9 @@ def published(net, cluster):
             "from nats_cluster import Client\nc = Client(%r)\ns = c.stream(%r)['state']\n"
             "print(json.dumps([c.message(%r, n)['message']['hdrs'] for n in range(s['first_seq'], s['last_seq'] + 1)]))"
             % (os.path.dirname(os.path.abspath(__file__)), "127.0.0.1", STREAM, STREAM))
-    headers = json.loads(run("ip", "netns", "exec", net.names[host], sys.executable, "-c", code).stdout)
+    # Brokers that just elect a leader have no answer.
+    done = until(lambda: (lambda d: d if d.returncode == 0 else None)(asked(net, host, code)), "what the brokers hold", 120)
+    headers = json.loads(done.stdout)
     ret = {}
     for h in headers:
         # Base64 of "NATS/1.0\r\nNats-Msg-Id: HOST/RUN/SEQ\r\n\r\n".
@@ -201,7 +209,7 @@ def published(net, cluster):
 
 
 def stored(folder):
-    with sqlite3.connect(os.path.join(folder, "fleet.db")) as db:
+    with sqlite3.connect(os.path.join(folder, "fleet.db"), timeout=90) as db:
         rows = db.execute("SELECT host.name, run.run, first, last FROM taken JOIN run ON taken.run = run.id"
                           " JOIN host ON run.host = host.id ORDER BY 1, 2, 3").fetchall()
         counted = db.execute("SELECT sum(messages) FROM minute").fetchone()[0]
@@ -215,7 +223,7 @@ def leader(net, host):
     code = ("import sys; sys.path.insert(0, %r)\nfrom nats_cluster import Client\n"
             "print(Client('127.0.0.1').stream(%r).get('cluster', {}).get('leader', ''))"
             % (os.path.dirname(os.path.abspath(__file__)), STREAM))
-    return run("ip", "netns", "exec", net.names[host], sys.executable, "-c", code).stdout.strip()
+    return asked(net, host, code).stdout.strip()
 
 
 def kill_them(net, cluster, agent, fleet):
@@ -244,7 +252,7 @@ def slow_rank(fleet, ranks):
         return [f for f in (got or {}).get("analysis", []) if f["rule"] in ("uneven-work", "straggler") and
                 f["root"] and (f["root"] == wanted or f["root"].endswith("@beta") and str(ranks[1].pid) in f["title"])]
     try:
-        finding = until(named, f"a finding that names {wanted}", 60)[0]
+        finding = until(named, f"a finding that names {wanted}", 180)[0]
         print(f"slow rank: {finding['rule']}: {finding['title']}")
     except AssertionError as e:
         check(f"{e}: {json.dumps(fleet.get('/api/v1/findings'))[:3000]}", False)
@@ -262,7 +270,7 @@ def main():
                 broker = cluster.urls(STREAM)
                 fleet = fleets(net, folder, broker)
                 agent = agents(net, folder, broker, servers + clients + ranks)
-                until(lambda: set(hosts(fleet[0])) == set(HOSTS), "all hosts", 120)
+                until(lambda: set(hosts(fleet[0])) == set(HOSTS), "all hosts", 180)
                 for c in clients + ranks:
                     c.tell("go")
                 for c in clients:
@@ -282,7 +290,7 @@ def main():
                     have, counted = stored(folder)
                     return {k: sorted(v) for k, v in have.items()} == {k: sorted(v) for k, v in there.items()}, have, counted
                 try:
-                    until(lambda: same()[0], "the store has what the brokers have", 30)
+                    until(lambda: same()[0], "the store has what the brokers have", 120)
                 except AssertionError:
                     pass
                 good, have, counted = same()

@@ -26,7 +26,7 @@ def recordings(folder):
     return sorted(os.listdir(folder))
 
 
-def until(what, condition, seconds=60):
+def until(what, condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -83,7 +83,7 @@ def cancelled(folder):
         s.send(call("rec", "record", duration_s=300))
         until("it began again", lambda: len(recordings(folder)) > len(before))
         start = time.monotonic()
-        check("the end of the input ends it", s.close() == 0 and time.monotonic() - start < 30)
+        check("the end of the input ends it", s.close() == 0 and time.monotonic() - start < 120)
     check("nothing is left", recordings(folder) == before)
 
 

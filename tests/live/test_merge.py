@@ -11,19 +11,22 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
-WITTY = os.environ["WITTY"]
+from recorder import PATIENCE_S, WITTY, intervals, until
+
 HOSTS = ["alpha", "beta", "gamma"]
 VIRTUAL = "10.88.9.9"  # an address that alpha's kernel rewrites to gamma's
-TAG = f"w{os.getpid() % 100000}"
+TAG = f"w{os.getpid()}"
 failures = []
 
-# One worker. It tells its pid, then waits for each next line: "go" begins, "end" ends.
+# One worker. It tells its pid when others may come, then waits for each next line: "go" begins, "end" ends. "done": it sent
+# all that it had to, and was answered, or took all that it was to take.
 WORKER = r"""
 import json, os, socket, sys, threading, time
 job = json.loads(sys.argv[1])
-sys.stdout.write("%d\n" % os.getpid()); sys.stdout.flush()
+
+def tell(what):
+    sys.stdout.write("%s\n" % what); sys.stdout.flush()
 
 def answer(c, factor):
     with c:
@@ -33,29 +36,29 @@ def answer(c, factor):
                 return
             c.sendall(b"a" * (len(d) * factor))
 
-def tcp_server(port, factor, count):
+def tcp_server(port, factor):
     s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.bind(("0.0.0.0", port)); s.listen(16)
     for _ in range(2):
         if os.fork() == 0:
             while True:
                 threading.Thread(target=answer, args=(s.accept()[0], factor), daemon=True).start()
-    while True:
-        time.sleep(60)
 
-def udp_server(port):
-    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("0.0.0.0", port))
-    while True:
+def udp_server(s, rounds):
+    for _ in range(rounds):
         s.recvfrom(65536)
+    tell("done")
 
 if job["kind"] == "tcp_server":
-    threading.Thread(target=tcp_server, args=(job["port"], job["factor"], 2), daemon=True).start()
+    tcp_server(job["port"], job["factor"])
 elif job["kind"] == "udp_server":
-    threading.Thread(target=udp_server, args=(job["port"],), daemon=True).start()
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("0.0.0.0", job["port"]))
+    threading.Thread(target=udp_server, args=(s, job["rounds"]), daemon=True).start()
+tell(os.getpid())
 sys.stdin.readline()
 if job["kind"] == "tcp_client":
     for _ in range(job["connections"]):
-        c = socket.create_connection((job["to"], job["port"])); c.settimeout(20)
+        c = socket.create_connection((job["to"], job["port"])); c.settimeout(120)
         for _ in range(job["rounds"]):
             c.sendall(b"q" * job["bytes"])
             left = job["bytes"] * job["factor"]
@@ -69,7 +72,7 @@ elif job["kind"] == "udp_client":
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     for _ in range(job["rounds"]):
         s.sendto(b"d" * job["bytes"], (job["to"], job["port"])); time.sleep(0.002)
-sys.stdout.write("done\n"); sys.stdout.flush()
+tell("done")
 sys.stdin.readline()
 """
 
@@ -140,7 +143,8 @@ class Worker:
         self.p.stdin.flush()
 
     def wait_done(self):
-        assert self.p.stdout.readline() == "done\n"
+        said = self.p.stdout.readline()
+        assert said == "done\n", f"worker {self.p.args[-1]}: {said}"
 
     @classmethod
     def end_all(cls):
@@ -155,7 +159,7 @@ class Worker:
 def workers(net):
     """Servers, then clients with the expected flows: (from, to or host of a server's child, kind): bytes."""
     servers = [Worker(net, "alpha", kind="tcp_server", port=7001, factor=2),
-               Worker(net, "beta", kind="udp_server", port=7002),
+               Worker(net, "beta", kind="udp_server", port=7002, rounds=50),
                Worker(net, "gamma", kind="tcp_server", port=7003, factor=3)]
     clients = [Worker(net, "beta", kind="tcp_client", to="10.88.0.1", port=7001, factor=2, connections=4, rounds=20,
                       bytes=700, lasting=True),
@@ -187,36 +191,33 @@ def show(path, what, *more):
 def record(net, folder, host, of):
     mine = [w for w in of if w.host == host]
     path = os.path.join(folder, host + ".wpdb")
-    words = [WITTY, "record", "-d", "60s", "-i", "500ms", "--netns", str(mine[0].pid), "--host-id", host, "-o", path]
+    words = [WITTY, "record", "-d", "10m", "-i", "500ms", "--netns", str(mine[0].pid), "--host-id", host, "-o", path]
     for w in mine:
         words += ["-p", str(w.pid)]
     return path, subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-
-
-def wait_until_recording(path):
-    end = time.monotonic() + 60
-    while not os.path.exists(path):
-        assert time.monotonic() < end, f"{path} does not appear"
-        time.sleep(0.05)
 
 
 def observe(net, folder):
     servers, clients = workers(net)
     recorders = [record(net, folder, h, servers + clients) for h in HOSTS]
     try:
-        for path, _ in recorders:
-            wait_until_recording(path)
-        time.sleep(1)
+        # All are looked at before the first byte, and after the last one.
+        for path, p in recorders:
+            until(f"{path} begins", lambda path=path: intervals(path) >= 1, p)
         for c in clients:
             c.tell("go")
-        for c in clients:
-            c.wait_done()
-        time.sleep(1.2)
+        for w in [*clients, servers[1]]:
+            w.wait_done()
+        for path, p in recorders:
+            n = intervals(path)
+            until(f"{path} goes on", lambda path=path, n=n: intervals(path) >= n + 2, p)
     finally:
         for _, p in recorders:
-            p.terminate()
+            if p.poll() is None:
+                p.terminate()
         for path, p in recorders:
-            check(f"{path}: {p.communicate(timeout=60)[1]}", p.returncode == 0)
+            said = "" if p.stderr.closed else p.communicate(timeout=PATIENCE_S)[1]
+            check(f"{path}: {said}", p.returncode == 0)
     expected = truth(servers, clients)
     return [path for path, _ in recorders], expected
 
