@@ -31,7 +31,7 @@ clean_tmp() {
 # await_intervals FILE N PID: until the recording has so many, which its recorder, process PID, makes.
 await_intervals() {
 	local n
-	for _ in $(seq 600); do
+	for _ in $(seq 1200); do
 		n=$("$WITTY" show "$1" summary --format json 2>/dev/null | sed -n 's/.*"intervals": *\([0-9]*\).*/\1/p')
 		[ "${n:-0}" -ge "$2" ] && return
 		kill -0 "$3" 2>/dev/null || break

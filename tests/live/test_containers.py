@@ -87,7 +87,7 @@ class Groups:
 def run(groups, folder, children):
     # One pid namespace for all: pods are told apart by their groups.
     shell = subprocess.Popen(["unshare", "-pf", "--kill-child", "--mount-proc", "bash", "-c",
-                              "for i in $(seq %d); do sleep 300 & done; echo ready; read -r line" % len(CASES)],
+                              "for i in $(seq %d); do sleep 3000 & done; echo ready; read -r line" % len(CASES)],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     children.append(shell)
     shell.stdout.readline()
@@ -109,7 +109,7 @@ def run(groups, folder, children):
                 f.write("150000")
     # One whose control group namespace is its own.
     groups.make(PRIVATE)
-    private = subprocess.Popen(["sh", "-c", into(PRIVATE) + "exec unshare -C sleep 300"])
+    private = subprocess.Popen(["sh", "-c", into(PRIVATE) + "exec unshare -C sleep 3000"])
     children.append(private)
     while os.readlink(f"/proc/{private.pid}/ns/cgroup") == os.readlink("/proc/self/ns/cgroup"):
         time.sleep(0.01)
@@ -128,7 +128,7 @@ def into(path):
 def record(out, before):
     logs = f"/var/log/pods/prod_web-1_{UID}"
     subprocess.run(["unshare", "-m", "sh", "-e", "-c", f"mount -t tmpfs none /var/log; mkdir -p {logs}; {before or 'exec '}"
-                    f"{WITTY} record --no-ebpf -d 1s --interval 500ms -o {out}"], check=True, stderr=subprocess.DEVNULL)
+                    f"{WITTY} record --no-ebpf -d 1s --interval 500ms -o {out}"], check=True)
     return json.loads(subprocess.run([WITTY, "convert", out, "-"], check=True, capture_output=True, text=True).stdout)
 
 

@@ -3,6 +3,7 @@
 
 WITTY names the program. Needs root and loop devices: the file is on a disk of our own.
 """
+import ctypes
 import json
 import mmap
 import os
@@ -24,15 +25,59 @@ def io():
     return {k: int(v) for k, v in (line.split(": ") for line in text.splitlines())}, len(text)
 
 
+MCL_CURRENT = 1
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def must(rc, what):
+    if rc:
+        sys.exit(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def cached(path):
+    """Bytes of a file that are in the page cache."""
+    with open(path, "r+b") as f:
+        m = mmap.mmap(f.fileno(), 0, mmap.MAP_SHARED)
+    at = (ctypes.c_char * len(m)).from_buffer(m)
+    pages = (ctypes.c_ubyte * (len(m) // mmap.PAGESIZE))()
+    must(libc.mincore(ctypes.byref(at), ctypes.c_size_t(len(m)), pages), "mincore")
+    del at
+    m.close()
+    return sum(p & 1 for p in pages) * mmap.PAGESIZE
+
+
+def drop(path):
+    """Until none of it is cached: pages that are just looked at stay."""
+    while True:
+        with open(path, "rb") as f:
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        if not cached(path):
+            break
+
+
+def write_and_drop(path):
+    """Until what was written is gone before the kernel wrote it out, which it may do at any time."""
+    while True:
+        before = io()[0]["cancelled_write_bytes"]
+        fd = os.open(path, os.O_CREAT | os.O_WRONLY)
+        os.write(fd, bytes(DROPPED))
+        os.close(fd)
+        os.unlink(path)
+        if io()[0]["cancelled_write_bytes"] - before >= DROPPED:
+            break
+
+
 def worker(folder):
     """Reads, writes and removes between two lines from its standard input."""
     for name, size in ("cold", COLD), ("warm", WARM):
         with open(os.path.join(folder, name), "wb") as f:
             f.write(os.urandom(size))
             os.fsync(f.fileno())
-            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    with open(os.path.join(folder, "warm"), "rb") as f:
-        f.read()
+        drop(os.path.join(folder, name))
+    # What is short of memory takes neither these pages nor those of this program.
+    with open(os.path.join(folder, "warm"), "r+b") as f:
+        warm = mmap.mmap(f.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ)
+    must(libc.mlockall(MCL_CURRENT), "mlockall")
     before, read_itself = io()
     print("ready", flush=True)
     sys.stdin.readline()
@@ -40,11 +85,10 @@ def worker(folder):
         with open(os.path.join(folder, name), "rb") as f:
             while f.read(MIB):
                 pass
-    for name, size in ("dirty", DIRTY), ("dropped", DROPPED):
-        fd = os.open(os.path.join(folder, name), os.O_CREAT | os.O_WRONLY)
-        os.write(fd, bytes(size))
-        os.close(fd)
-    os.unlink(os.path.join(folder, "dropped"))
+    fd = os.open(os.path.join(folder, "dirty"), os.O_CREAT | os.O_WRONLY)
+    os.write(fd, bytes(DIRTY))
+    os.close(fd)
+    write_and_drop(os.path.join(folder, "dropped"))
     fd = os.open(os.path.join(folder, "cold"), os.O_RDWR | os.O_DIRECT)
     os.pwrite(fd, mmap.mmap(-1, MIB), 0)
     os.close(fd)
@@ -56,6 +100,7 @@ def worker(folder):
     gained["dev"] = f"{os.major(dev)}:{os.minor(dev)}"
     print(json.dumps(gained), flush=True)
     sys.stdin.readline()
+    warm.close()
 
 
 def check(graph, pid, told, bad):

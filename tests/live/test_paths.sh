@@ -47,7 +47,7 @@ before() {
 	pids+=("$paths_pid")
 	read -r _ <"$tmp/$name.ready"
 	[ "${2:-}" = -p ] && args=(-p "$paths_pid")
-	"$WITTY" record -d 120s --max-overhead off -o "$tmp/$name.wpdb" "${args[@]}" &
+	"$WITTY" record -d 30m --max-overhead off -o "$tmp/$name.wpdb" "${args[@]}" &
 	record_pid=$!
 	pids+=("$record_pid")
 	await_intervals "$tmp/$name.wpdb" 2 "$record_pid" || rc=1

@@ -45,12 +45,21 @@ def tool(folder, client, server, script=None):
 
 
 def record(folder):
+    """A tool that was too slow, which on a busy host any may be, is asked once more. @return graph, status"""
+    for _ in range(5):
+        graph, status = record_once(folder)
+        if "did not end within" not in " ".join(s["reason"] or "" for s in status):
+            break
+    return graph, status
+
+
+def record_once(folder):
     """With a /sys/class that has an RDMA device, which lacks the folders of counters. @return graph, status"""
     out = os.path.join(folder, "out.wpdb")
     port = "/sys/class/infiniband/rxe0/ports/1"
     setup = (f"mount -t tmpfs none /sys/class && mkdir -p {port} && echo '4: ACTIVE' >{port}/state && "
              f"echo Ethernet >{port}/link_layer && exec {WITTY} record -d 1s --interval 200ms --force -o {out}")
-    subprocess.run(["unshare", "-m", "sh", "-c", setup], check=True, stderr=subprocess.DEVNULL,
+    subprocess.run(["unshare", "-m", "sh", "-c", setup], check=True,
                    env=dict(os.environ, PATH=folder + ":" + os.environ["PATH"]))
     graph = json.loads(subprocess.run([WITTY, "convert", out, "-"], check=True, capture_output=True, text=True).stdout)
     summary = json.loads(subprocess.run([WITTY, "show", out, "summary", "--format", "json"], check=True,
@@ -103,7 +112,7 @@ def main():
     except OSError:
         pass
     bad = []
-    sleepers = [subprocess.Popen(["sleep", "300"]) for _ in range(2)]
+    sleepers = [subprocess.Popen(["sleep", "3000"]) for _ in range(2)]
     client, server = (p.pid for p in sleepers)
     try:
         with tempfile.TemporaryDirectory() as folder:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 from test_containers import Groups, hierarchies
 
@@ -17,6 +18,8 @@ ME = os.getpid()
 POD, POD2 = (f"{ME:08x}-{n}-2222-3333-444455556666" for n in ("1111", "9999"))
 ID, ID2, ID3 = (f"{ME:08x}{n:02x}" + "cd" * 27 for n in (1, 2, 3))
 QUOTA_US, PERIOD_US, MEMORY = 50000, 100000, 1 << 28
+# Of what is held back: the least that there is, so that it reaches its limit on any busy host.
+LITTLE_US = 1000
 
 
 class Container:
@@ -31,7 +34,7 @@ class Container:
         path = os.path.join(self.bundle, "config.json")
         with open(path) as f:
             spec = json.load(f)
-        spec["process"].update(terminal=False, args=["/bin/sleep", "300"])
+        spec["process"].update(terminal=False, args=["/bin/sleep", "3000"])
         spec["linux"]["cgroupsPath"] = group
         spec["linux"].setdefault("resources", {}).update(
             cpu={"quota": QUOTA_US, "period": PERIOD_US}, memory={"limit": MEMORY})
@@ -60,6 +63,7 @@ class Container:
                             return int(pid)
             except OSError:
                 pass
+            time.sleep(0.01)
         with open(os.path.join(self.bundle, "log")) as f:
             sys.exit(f"FAILED: runc does not start: {f.read()}")
 
@@ -113,8 +117,7 @@ def record(folder, groups, spinners):
     for p in spinners:
         p.stdin.write(b"\n")
         p.stdin.flush()
-    subprocess.run([WITTY, "record", "-o", out, "--interval", "200ms", "--", "sh", "-c", script], check=True,
-                   stderr=subprocess.DEVNULL)
+    subprocess.run([WITTY, "record", "-o", out, "--interval", "200ms", "--", "sh", "-c", script], check=True)
     after = {g: throttled(g) for g in groups}
     text = subprocess.run([WITTY, "convert", out, "-"], check=True, capture_output=True, text=True).stdout
     return json.loads(text), before, after
@@ -185,11 +188,11 @@ def main():
         for group, inside, runtime, name in ((slice_, slice_ + "/a.service", "systemd", slice_[1:]),
                                              (hand, hand, "cgroup", hand[1:])):
             groups.make(inside)
-            quota(group, 10000)
+            quota(group, LITTLE_US)
             p = subprocess.Popen(["sh", "-c", "read -r go; while :; do :; done"], stdin=subprocess.PIPE)
             spinners.append(p)
             groups.enter(inside, p.pid)
-            plain.append((p.pid, group, runtime, name, 0.1))
+            plain.append((p.pid, group, runtime, name, LITTLE_US / PERIOD_US))
         graph, before, after = record(folder, [slice_, hand], spinners)
         bad = compare(graph, containers, plain, before, after)
     finally:

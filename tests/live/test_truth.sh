@@ -57,7 +57,7 @@ before() {
 	echo "== $name"
 	start_waiting "$name"
 	[ "${2:-}" = -p ] && args=(-p "$truth_pid")
-	"$WITTY" record -d 60s --max-overhead off -o "$tmp/$name.wpdb" "${args[@]}" &
+	"$WITTY" record -d 30m --max-overhead off -o "$tmp/$name.wpdb" "${args[@]}" &
 	record_pid=$!
 	pids+=("$record_pid")
 	await_intervals "$tmp/$name.wpdb" 2 "$record_pid" || rc=1

@@ -18,7 +18,8 @@ for r in "$@"; do
 	[ "$r" = sched.task_pt_regs ] && check+=(--without-cause)
 done
 
-"$WITTY" record --max-overhead off "${refuse[@]}" -o "$tmp/waits.wpdb" -- "$WAITS" "$tmp/truth.json" "${WAITS_DIR:-/var/tmp}"
+"$WITTY" record --max-overhead off "${refuse[@]}" -o "$tmp/waits.wpdb" -- "$WAITS" "$tmp/truth.json" "${WAITS_DIR:-/var/tmp}" \
+	"$tmp/waits.wpdb"
 "$WITTY" show "$tmp/waits.wpdb" waits --format json >"$tmp/waits.json"
 "$WITTY" show "$tmp/waits.wpdb" wakes --format json >"$tmp/wakes.json"
 "$WITTY" show "$tmp/waits.wpdb" entities --type thread --format json >"$tmp/threads.json"

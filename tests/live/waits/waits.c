@@ -1,5 +1,9 @@
-/* Blocks in many ways at once, and writes down who waited how long, and who ended it: waits OUT [DIR] */
+/*
+ * Blocks in many ways at once, and writes down who waited how long, and who ended it: waits OUT [DIR [RECORDING]]
+ * RECORDING: what is being made of it, whose looks are waited for where something is known by a later look only.
+ */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +19,7 @@
 #include "waits.h"
 
 #define PAIR_ROUNDS 20
+#define PATIENCE_S  180
 
 const char *wait_dir = "/var/tmp";
 
@@ -69,6 +74,42 @@ static void *waker(void *arg)
 	return NULL;
 }
 
+/*
+ * Transactions of the recording so far: a counter in the index that SQLite keeps of its write-ahead log
+ * (walformat.html). Mapped once, as calls would be waits.
+ */
+static const volatile uint32_t *transactions;
+
+static void find_transactions(const char *recording)
+{
+	enum { CHANGES_AT = 8, HEAD_BYTES = 48 };
+	char path[300], *head;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s-shm", recording);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	head = fd < 0 ? MAP_FAILED : mmap(NULL, HEAD_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	if (head == MAP_FAILED)
+		die(path);
+	close(fd);
+	transactions = (const volatile void *)(head + CHANGES_AT);
+}
+
+/* Until a look that began later than now is over. */
+static void await_look(void)
+{
+	uint32_t before;
+	int tries = 0;
+
+	if (!transactions)
+		return;
+	for (before = *transactions; *transactions - before < 2; pause_us(20000))
+		if (++tries == PATIENCE_S * 50) {
+			errno = ETIMEDOUT;
+			die("a look");
+		}
+}
+
 /* Two processes and one lock in memory that they share: each waits for the other. */
 struct pair {
 	pthread_mutex_t lock;
@@ -111,9 +152,8 @@ static struct pair *pair_start(pid_t children[2])
 		if (children[i])
 			continue;
 		pair_side(p, i);
-		/* What memory the word lies in is asked for at the next look, a second later at most. */
-		pause_us(900000);
-		pause_us(900000);
+		/* What memory the word lies in is asked for at the next look. */
+		await_look();
 		_exit(0);
 	}
 	return p;
@@ -189,11 +229,13 @@ int main(int argc, char **argv)
 	sigset_t set;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: waits OUT [DIR]\n");
+		fprintf(stderr, "usage: waits OUT [DIR [RECORDING]]\n");
 		return 2;
 	}
 	if (argc > 2)
 		wait_dir = argv[2];
+	if (argc > 3)
+		find_transactions(argv[3]);
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
