@@ -62,32 +62,39 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Since it was asked last: while the process waits for its next turn, the kernel may take pages, and the CPU. */
+static uint64_t since_last(bool switches)
+{
+	static uint64_t before;
+	struct rusage u;
+	uint64_t now, gain;
+
+	getrusage(RUSAGE_SELF, &u);
+	now = (uint64_t)(switches ? u.ru_nvcsw + u.ru_nivcsw : u.ru_minflt + u.ru_majflt);
+	gain = now - before;
+	before = now;
+	return gain;
+}
+
 /* Instrumented, it would touch the pages of the sanitizer's notes, too. */
 __attribute__((no_sanitize("address"))) static uint64_t fault(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = PAGES * page;
-	struct rusage before, after;
 	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED || madvise(p, bytes, MADV_NOHUGEPAGE))
 		return 0;
-	getrusage(RUSAGE_SELF, &before);
 	for (size_t i = 0; i < bytes; i += page)
 		((volatile char *)p)[i] = 1;
-	getrusage(RUSAGE_SELF, &after);
-	return (uint64_t)(after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt);
+	return since_last(false);
 }
 
 /* Sleeps so often; each time it has to be switched out, and in again. */
 static uint64_t turn(void)
 {
-	struct rusage before, after;
-
-	getrusage(RUSAGE_SELF, &before);
 	for (int i = 0; i < TURNS; i++)
 		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-	getrusage(RUSAGE_SELF, &after);
-	return (uint64_t)(after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw);
+	return since_last(true);
 }
 
 /* Never gives its CPU up by itself: only the look at each CPU tells of it. */
@@ -182,7 +189,7 @@ static void look(const struct graph *g, const struct child *c)
 	}
 	p = g->nodes.v[GET(thread, t, process)];
 	if (c->work == fault)
-		/* And those of its wait for the next turn. */
+		/* And those of what it does once it has asked. */
 		check(within(GET(thread, t, cycles), c->made, 8), "page faults of the thread", GET(thread, t, cycles), c->made);
 	if (c->work == turn)
 		/*
