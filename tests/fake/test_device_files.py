@@ -7,16 +7,14 @@ the names that drivers give theirs and are devices that this kernel has: calls, 
 import fcntl
 import json
 import os
-import sqlite3
 import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "../live"))
 from recorder import Recorder  # noqa: E402
-from test_devices import MIB, Case, Failed, check, equal, nvidia  # noqa: E402
+from test_devices import MIB, Case, Failed, check, equal, nvidia, rows_of  # noqa: E402
 from test_ioctl import BLOCKS, IFF_TUN_NO_PI, NO_SUCH_IOCTL, TUNSETIFF, blocks  # noqa: E402
 
 # Any device will do that opens without doing anything; each of them refuses a call that it does not know.
@@ -79,19 +77,9 @@ def sysfs():
     return text
 
 
-def until_told(path):
-    """Wait for the drivers' first answers."""
-    for _ in range(1200):
-        try:
-            db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-            gpus, npus = (db.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] for kind in ("gpu", "npu"))
-            db.close()
-            if gpus >= 8 + 2 and npus >= 4:
-                return
-        except sqlite3.Error:
-            pass
-        time.sleep(0.05)
-    raise Failed("the drivers do not answer")
+def told(path):
+    """Whether the drivers' first answers are there."""
+    return all(len(rows_of(path, f"SELECT num FROM {kind}")) >= n for kind, n in (("gpu", 8 + 2), ("npu", 4)))
 
 
 def record(case, w):
@@ -99,7 +87,7 @@ def record(case, w):
     path = os.path.join(case.dir, "out.wpdb")
     recorder = Recorder(path, "-p", str(w.pid), env=case.env,
                         before=["unshare", "-m", "sh", "-e", "-c", sysfs() + 'cd /; exec "$@"', "sh"])
-    until_told(path)
+    recorder.until("the drivers answer", lambda: told(path))
     w.stdin.write("\n")
     w.stdin.flush()
     least, most = json.loads(w.stdout.readline())

@@ -13,10 +13,13 @@ import sys
 import tempfile
 import time
 
-WITTY = os.environ["WITTY"]
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../live"))
+from recorder import WITTY, Recorder  # noqa: E402
+
 FAKES = os.environ["FAKES"]
 GIB = 1 << 30
 MIB = 1 << 20
+HANGS_S = 10  # more than the product's patience with a driver
 
 
 class Failed(Exception):
@@ -77,23 +80,38 @@ class Case:
                 pid = int(f.read().split()[0])
         return pid, inner
 
-    def record(self, seconds=2, during=None):
+    def record(self, during=None):
+        """
+        Some looks at devices; a driver that had not the time to answer is given more. @during: what happens meanwhile,
+        given the recorder
+        """
         path = os.path.join(self.dir, "out.wpdb")
-        began = time.monotonic()
-        p = subprocess.Popen([WITTY, "record", "-d", f"{seconds}s", "--interval", "500ms", "-o", path, "--force",
-                              *self.options],
-                             env=self.env, stderr=subprocess.PIPE, text=True)
-        if during:
-            during()
-        err = p.communicate(timeout=120)[1]
-        check(p.returncode == 0, "record fails", err)
-        self.wall = time.monotonic() - began
-        return Recording(path)
+        for looks in 4, 16, 64:
+            r = Recorder(path, "--force", *self.options, interval="500ms", env=self.env)
+            r.until(f"{looks} looks", lambda r=r, n=looks: r.intervals() >= n)
+            if during:
+                during(r)
+            r.end()
+            found = Recording(path)
+            if not [s for s in found.status.values() if s["reason"] == "no answer yet"]:
+                break
+        return found
 
     def done(self):
         for p in self.children:
             p.stdin.close()
             p.wait()
+
+
+def rows_of(path, query):
+    """Of a recording, which may be under way."""
+    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=90)
+    try:
+        return db.execute(query).fetchall()
+    except sqlite3.OperationalError:
+        return []
+    finally:
+        db.close()
 
 
 class Recording:
@@ -108,16 +126,18 @@ class Recording:
         self.path = path
 
     def rows(self, query):
-        db = sqlite3.connect(self.path)
-        rows = db.execute(query).fetchall()
-        db.close()
-        return rows
+        return rows_of(self.path, query)
 
     def nodes(self, kind):
         return [n for n in self.graph["nodes"] if n["entity_type"] == kind]
 
     def edges(self, kind):
         return [e for e in self.graph["edges"] if e["edge_type"] == kind]
+
+
+def until_rows(query, n=1):
+    """What waits until a recording has so many of them."""
+    return lambda r: r.until(query, lambda: len(rows_of(r.path, query)) >= n)
 
 
 def nvidia(case, text):
@@ -130,7 +150,7 @@ def eight_devices(case):
     case.options = []
     pid, _ = case.holder(["/dev/nvidia3", "/dev/nvidiactl"])
     nvidia(case, f"devices 8\nprocess 3 {pid} 1234\nwidth 5 8\nthrottle 2 {0x4 | 0x40}\n")
-    r = case.record()
+    r = case.record(until_rows("SELECT s.num FROM series_gpu s JOIN gpu USING(num) WHERE gpu.id=7", 2))
     gpus = sorted(r.nodes("GPUEntity"), key=lambda n: n["id"])
     equal([g["id"] for g in gpus], list(range(8)), "indexes")
     looks = r.rows("SELECT count(*), min(s.utilization_pct), max(s.utilization_pct), max(s.memory_used_bytes) "
@@ -219,10 +239,11 @@ def scrambled_pids(case):
 def lost(case):
     nvidia(case, "devices 8\n")
 
-    def lose():
-        time.sleep(2)
+    def lose(r):
+        until_rows("SELECT s.num FROM series_gpu s JOIN gpu USING(num) WHERE gpu.id=4 AND s.utilization_pct=45")(r)
         case.scenario("FAKE_NVML", "devices 8\nlost 4\n")
-    r = case.record(5, lose)
+        until_rows("SELECT state FROM gpu WHERE id=4 AND state LIKE '%lost%'")(r)
+    r = case.record(lose)
     gpus = {g["id"]: g for g in r.nodes("GPUEntity")}
     equal(len(gpus), 8, "devices")
     check("lost" in (gpus[4].get("state") or ""), "state of the lost one", gpus[4].get("state"))
@@ -236,11 +257,14 @@ def lost(case):
 def hang(case):
     nvidia(case, "devices 8\n")
 
-    def stop():
-        time.sleep(2)
-        case.scenario("FAKE_NVML", "devices 8\nhang 30\n")
-    r = case.record(13, stop)
-    check(case.wall < 25, "the recording waits for the driver", case.wall)
+    def stop(r):
+        until_rows("SELECT id FROM gpu", 8)(r)
+        case.scenario("FAKE_NVML", "devices 8\nhang 3000\n")
+        # Longer than the driver is given; whoever waits for it makes no interval, and does not end.
+        time.sleep(HANGS_S)
+        before = r.intervals()
+        r.until("intervals while the driver hangs", lambda: r.intervals() >= before + 3)
+    r = case.record(stop)
     status = r.status["device nvidia"]
     check("hangs" in (status["reason"] or ""), "reason", status)
     equal(len(r.nodes("GPUEntity")), 8, "devices seen before")

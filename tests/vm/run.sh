@@ -25,7 +25,7 @@
 #   -M MODULE   carry a kernel module too, and load it first; repeatable
 #   -q ARG      one more argument for QEMU; repeatable
 #   -A ARG      one more argument for the kernel; repeatable
-#   -t SECONDS  time limit (default 120)
+#   -t SECONDS  time limit (default 400)
 #   -a ACCEL    kvm, tcg, or mttcg: tcg with a thread for each CPU (default: kvm
 #               where it can run a plain kernel, else tcg)
 #   -N NAME     host name in the guest (default vm)
@@ -43,7 +43,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 export WITTY_VM_CACHE=${WITTY_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/witty-profiler/vm}
 
 pkg=linux-image-amd64 nodes=1 cpus='' mem='' dists=() pci='' links=() hostroot='' shares=()
-files=() bins=() load=() extra=() args=() limit=120 accel='' name=vm log='' verbose=''
+files=() bins=() load=() extra=() args=() limit=400 accel='' name=vm log='' verbose=''
 while getopts k:n:c:m:D:pL:Hs:r:f:b:M:q:A:t:a:N:l:v o; do
     case $o in
         k) pkg=$OPTARG ;; n) nodes=$OPTARG ;; c) cpus=$OPTARG ;; m) mem=$OPTARG ;;

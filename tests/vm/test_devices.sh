@@ -23,7 +23,7 @@ for f in "$witty" "$here/check_devices.py" "$containers"; do
 done
 rc=0
 # shellcheck disable=SC2016 # for the shell in the guest
-"$here/run.sh" -k "$pkg" -n "$nodes" -c "$nodes" -m 192 -p -H -t 200 -M nvme -M virtio_net "${shares[@]}" -f "$here/devices.guest" -- \
+"$here/run.sh" -k "$pkg" -n "$nodes" -c "$nodes" -m 192 -p -H -t 800 -M nvme -M virtio_net "${shares[@]}" -f "$here/devices.guest" -- \
     sh -c '. $VMTEST/devices.guest' sh "$witty" "$here/check_devices.py" "$tmp" "$nodes" "$containers" || rc=$?
 [ "$rc" = 0 ] || { echo "test_devices: failed on $pkg with status $rc"; cat "$tmp/record.log" 2>/dev/null || true; }
 exit "$rc"

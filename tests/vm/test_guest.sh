@@ -26,7 +26,7 @@ for f in "$witty" "$truth" "$shm" "$waits" "$paths" "$checker"; do
 done
 rc=0
 # shellcheck disable=SC2016 # for the shell in the guest
-"$here/run.sh" -k "$pkg" -c 2 -m 1024 -H -t 480 "${shares[@]}" -f "$here/record.guest" \
+"$here/run.sh" -k "$pkg" -c 2 -m 1024 -H -t 1600 "${shares[@]}" -f "$here/record.guest" \
     -M veth -M unix_diag -M inet_diag -M tcp_diag -M udp_diag -M udmabuf -M overlay -- \
     sh -c '. $VMTEST/record.guest' sh "$witty" "$truth" "$checker" "$tmp" "$shm" "$waits" "$paths" || rc=$?
 [ "$rc" = 0 ] || echo "test_guest: failed on $pkg with status $rc"

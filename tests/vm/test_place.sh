@@ -28,7 +28,7 @@ for ((i = 0; i < nodes; i++)); do extra+=(-q -numa -q "dist,src=$i,dst=$nodes,va
 rc=0
 # The CPU time that a program knows of itself leaves interrupts out, unless the kernel is told not to.
 # shellcheck disable=SC2016 # for the shell in the guest
-"$here/run.sh" -A tsc=noirqtime -k "$pkg" -n "$nodes" -c "$nodes" -m "$mem" -H -t 500 "${extra[@]}" "${shares[@]}" \
+"$here/run.sh" -A tsc=noirqtime -k "$pkg" -n "$nodes" -c "$nodes" -m "$mem" -H -t 1600 "${extra[@]}" "${shares[@]}" \
     -f "$here/place.guest" -f "$place" -- \
     sh -c '. $VMTEST/place.guest' sh "$witty" "$checker" "$tmp" "$nodes" || rc=$?
 [ "$rc" = 0 ] || echo "test_place: failed on $pkg with $nodes nodes: status $rc"

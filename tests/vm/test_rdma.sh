@@ -22,7 +22,7 @@ for f in "$witty" "$here/check_rdma.py"; do
 done
 rc=0
 # shellcheck disable=SC2016 # for the shell in the guest
-"$here/run.sh" -k "$pkg" -c 2 -m 1024 -H -t 300 "${shares[@]}" -f "$here/rdma.guest" -M dummy -M rdma_rxe -M rdma_ucm -- \
+"$here/run.sh" -k "$pkg" -c 2 -m 1024 -H -t 1100 "${shares[@]}" -f "$here/rdma.guest" -M dummy -M rdma_rxe -M rdma_ucm -- \
     sh -c '. $VMTEST/rdma.guest' sh "$witty" "$here/check_rdma.py" "$tmp" || rc=$?
 [ "$rc" = 0 ] || echo "test_rdma: failed on $pkg with status $rc"
 exit "$rc"

@@ -21,7 +21,7 @@ case $witty in
 esac
 guest() {                                # guest SIDE OTHER
     # shellcheck disable=SC2016 # for the shell in the guest
-    exec "$here/run.sh" -k "$pkg" -N "$1" -m 768 -H -t 400 "${shares[@]}" -L "$tmp/$1,$tmp/$2" -f "$here/rdma_two.guest" \
+    exec "$here/run.sh" -k "$pkg" -N "$1" -m 768 -H -t 1300 "${shares[@]}" -L "$tmp/$1,$tmp/$2" -f "$here/rdma_two.guest" \
         -M virtio_net -M rdma_rxe -M rdma_ucm -- sh -c '. $VMTEST/rdma_two.guest' sh "$1" "$witty" "$tmp/shared"
 }
 guest a b & first=$!
