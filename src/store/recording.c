@@ -13,7 +13,8 @@
 #include "idmap.h"
 #include "recent.h"
 
-/* Readers of a moment are waited for. */
+/* Readers are waited for: they hold locks for moments, the first one while the file is being made. */
+#define BUSY_MS 10000
 #define CLOSE_BUSY_MS 1000
 
 struct recording {
@@ -187,7 +188,7 @@ int recording_create(struct recording **ret, const char *path, bool force, struc
 		 "PRAGMA user_version=%d; PRAGMA cache_size=-4096; PRAGMA wal_autocheckpoint=500",
 		 DB_APPLICATION_ID, DB_SCHEMA_VERSION);
 	if (sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ||
-	    db_run(r->db, pragma) || create_schema(r->db)) {
+	    sqlite3_busy_timeout(r->db, BUSY_MS) || db_run(r->db, pragma) || create_schema(r->db)) {
 		rc = db_fail(r->db, e, "create recording", path);
 		recording_drop(r);
 		unlink(path);

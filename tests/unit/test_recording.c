@@ -2,11 +2,13 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "graph_json.h"
@@ -222,12 +224,55 @@ TEST(readers_do_not_keep_it_from_being_closed)
 	unlink(path);
 }
 
+/* Asks again and again, from before the file is there, until it is killed. */
+static pid_t start_reader(const char *path)
+{
+	pid_t child = fork();
+	sqlite3 *db;
+
+	assert_true(child >= 0);
+	if (child)
+		return child;
+	for (;;) {
+		if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK) {
+			sqlite3_exec(db, "BEGIN; SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
+			usleep(2000);
+		}
+		sqlite3_close(db);
+		usleep(500);
+	}
+}
+
+TEST(readers_do_not_keep_it_from_being_made)
+{
+	char folder[] = "/tmp/test_recording.XXXXXX", path[64];
+	struct recording *r;
+	struct err e;
+	pid_t reader;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/x.wpdb", folder);
+	reader = start_reader(path);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(recording_create(&r, path, true, &e), 0);
+		recording_drop(r);
+	}
+	kill(reader, SIGKILL);
+	waitpid(reader, NULL, 0);
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/x.wpdb%s", folder, i == 0 ? "" : i == 1 ? "-wal" : "-shm");
+		unlink(path);
+	}
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(totals_survive_being_forgotten),
 		cmocka_unit_test(ids_in_the_file_are_those_of_the_graph),
 		cmocka_unit_test(readers_do_not_keep_it_from_being_closed),
+		cmocka_unit_test(readers_do_not_keep_it_from_being_made),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
