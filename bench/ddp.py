@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Train a small model with PyTorch's DistributedDataParallel over gloo, on this host.
 
-    bench/ddp.py [--ranks N] [--steps N] [--loaders N] [--width N] [--hold SECONDS]
+    bench/ddp.py [--ranks N] [--steps N] [--loaders N] [--width N] [--hold FILE]
     torchrun --nproc_per_node=N bench/ddp.py [OPTION]...
 
 Each rank prints one line of JSON: who it is (rank, pid, pids of its loaders), what it moves (bytes
@@ -63,7 +63,7 @@ def arguments():
                    default=(-1, 0), help="the loaders of that rank compute so long for each batch")
     p.add_argument("--rest", type=float, default=0,
                    help="ms of each step in which a rank only waits, as for a device")
-    p.add_argument("--hold", type=float, default=0, help="seconds to stay, with all that is open")
+    p.add_argument("--hold", metavar="FILE", help="stay, with all that is open, until this file is there")
     return p.parse_args()
 
 
@@ -113,7 +113,8 @@ def run_rank(a, rank):
     # One call, so that the lines of several ranks do not run into each other.
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
-    time.sleep(a.hold)
+    while a.hold and not os.path.exists(a.hold):
+        time.sleep(0.05)
     torch.distributed.barrier()
 
 

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+PATIENCE_S = 180  # ends what hangs
 FORM = "{:<38}{:>14}{:>14}{:>9}  {}"
 
 
@@ -40,8 +41,43 @@ def free_port():
         return s.getsockname()[1]
 
 
+def until(what, holds, *servers):
+    """Until it holds, as long as these servers run."""
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        for server in servers:
+            if server.poll() is not None:
+                raise RuntimeError(f"{what}: {server.args[0]} ended with status {server.returncode}")
+        if time.monotonic() > end:
+            raise RuntimeError(f"not within {PATIENCE_S} s: {what}")
+        time.sleep(0.05)
+
+
+def intervals(path, witty=os.environ.get("WITTY", "witty-profiler")):
+    """How many intervals of a recording can be read by now, while it is made."""
+    show = subprocess.run([witty, "show", path, "summary", "--format", "json"], capture_output=True, text=True, check=False)
+    return 0 if show.returncode else json.loads(show.stdout)["intervals"]
+
+
+def sockets_of(pid):
+    """How many sockets a process and its descendants have open."""
+    n, left = 0, [pid]
+    while left:
+        at = left.pop()
+        try:
+            for fd in os.listdir(f"/proc/{at}/fd"):
+                n += os.readlink(f"/proc/{at}/fd/{fd}").startswith("socket:")
+            for task in os.listdir(f"/proc/{at}/task"):
+                with open(f"/proc/{at}/task/{task}/children", encoding="ascii") as f:
+                    left += [int(c) for c in f.read().split()]
+        except OSError:
+            pass  # it ended, or closed it
+    return n
+
+
 def wait_port(port, server):
-    for _ in range(200):
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
         if server.poll() is not None:
             raise RuntimeError(f"{server.args[0]} ended with status {server.returncode}")
         with socket.socket() as s:
@@ -73,7 +109,7 @@ class Bench:
         if server.poll() is None:
             server.send_signal(sig)
         try:
-            server.wait(10)
+            server.wait(60)
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
@@ -83,19 +119,27 @@ class Bench:
             self.stop(server)
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def record(self, args):
-        """(flows, output of the command). The servers get time to read the last bytes."""
+    def record(self, args, server):
+        """(flows, output of the command). The server gets time to read the last bytes: until it has closed what came."""
         self.count += 1
         base = f"{self.dir}/{self.count}"
-        script = f"{shlex.join(args)} >{base}.out 2>&1; s=$?; sleep 0.5; exit $s"
-        run = subprocess.run([self.witty, "record", "-o", f"{base}.wpdb", "--", "sh", "-c", script],
-                             capture_output=True, text=True, timeout=120)
+        before = sockets_of(server.pid)
+        script = f"{shlex.join(args)} >{base}.out 2>&1 </dev/null; s=$?; : >{base}.over; read -r _; exit $s"
+        with open(f"{base}.log", "w+", encoding="utf-8") as log:
+            run = subprocess.Popen([self.witty, "record", "-o", f"{base}.wpdb", "--", "sh", "-c", script],
+                                   stdin=subprocess.PIPE, stdout=log, stderr=log)
+            self.servers.append(run)
+            until(f"{args[0]} ends", lambda: os.path.exists(f"{base}.over") or run.poll() is not None)
+            until(f"{args[0]} is served", lambda: sockets_of(server.pid) <= before or run.poll() is not None)
+            run.communicate(timeout=PATIENCE_S)
+            log.seek(0)
+            said = log.read()
         with open(f"{base}.out", encoding="utf-8") as f:
             output = f.read()
         if run.returncode:
-            raise RuntimeError(f"record {args[0]}: exit {run.returncode}: {run.stderr}{output}")
+            raise RuntimeError(f"record {args[0]}: exit {run.returncode}: {said}{output}")
         show = subprocess.run([self.witty, "show", f"{base}.wpdb", "flows", "--format", "json"],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=PATIENCE_S)
         if show.returncode:
             raise RuntimeError(f"show flows: exit {show.returncode}: {show.stderr}")
         return json.loads(show.stdout), output
@@ -149,7 +193,7 @@ def redis_load(b, server, bench, port, kind, where):
     conn = socket.create_connection(("127.0.0.1", port))
     before, _, reply = redis_info(conn)
     flows, _ = b.record([bench, *where, "-n", "20000", "-c", "20", "-t", "set,get,lrange_100",
-                         "-d", "200", "-q"])
+                         "-d", "200", "-q"], server)
     after, request, _ = redis_info(conn)
     conn.close()
     # A counter shows the request of the INFO that asks for it, not yet its reply.
@@ -209,7 +253,7 @@ def nginx(b):
         workers = {int(w) for w in f.read().split()}
     os.truncate(f"{b.dir}/access.log", 0)
     flows, output = b.record([wrk, "-t", "1", "-c", "8", "-d", "1s", "-s", f"{b.dir}/sum.lua",
-                              f"http://127.0.0.1:{port}/page"])
+                              f"http://127.0.0.1:{port}/page"], p)
     with open(f"{b.dir}/access.log", encoding="ascii") as f:
         log = [tuple(map(int, row.split())) for row in f]
     up, down = pick(flows, "tcp", target=workers), pick(flows, "tcp", source=workers)
@@ -237,15 +281,14 @@ def iperf3(b):
         p = b.start([iperf, "-s", "-1", "-p", str(port), "-J", "--logfile",
                      f"{b.dir}/iperf{streams}.json"])
         # A connection made only to see whether it listens would be the one test that -1 allows.
-        for _ in range(100):
+        def listens(port=port):
             with open("/proc/net/tcp6", encoding="ascii") as six, \
                     open("/proc/net/tcp", encoding="ascii") as four:
-                if f":{port:04X} " in six.read() + four.read():
-                    break
-            time.sleep(0.05)
+                return f":{port:04X} " in six.read() + four.read()
+        until("iperf3 listens", listens, p)
         flows, output = b.record([iperf, "-c", "127.0.0.1", "-p", str(port), "-J", "-n", "60M",
-                                  "-P", str(streams)])
-        p.wait(10)
+                                  "-P", str(streams)], p)
+        p.wait(PATIENCE_S)
         end = json.loads(output)["end"]
         up, down = pick(flows, "tcp", target={p.pid}), pick(flows, "tcp", source={p.pid})
         name = f"iperf3 -P {streams}"
@@ -289,11 +332,7 @@ class Postgres:
         with open(f"{self.dir}/one.sql", "w", encoding="ascii") as f:
             f.write(self.QUERY + "\n")
         # The socket is in its place, yet the server may still say that it starts up.
-        for _ in range(100):
-            if not self.load_plain():
-                return
-            time.sleep(0.1)
-        raise RuntimeError("postgres does not answer")
+        until("postgres answers", lambda: not self.load_plain(), self.server)
 
     def args(self, host, each):
         return [self.pgbench, "-h", host, "-p", str(self.port), "-U", "postgres", "-n", "-c",
@@ -313,7 +352,7 @@ class Postgres:
         """Bytes asked and answered, sent and received, in one recorded run."""
         b, name = self.b, f"postgres {kind}"
         since = os.path.getsize(f"{b.dir}/postgres.log")
-        flows, output = b.record(self.args(host, each))
+        flows, output = b.record(self.args(host, each), self.server)
         done = int(re.search(r"actually processed: (\d+)", output)[1])
         backends = self.backends(since)
         up, down = pick(flows, kind, target=backends), pick(flows, kind, source=backends)

@@ -54,9 +54,12 @@ rw=read
 bs=4k
 size=1m
 time_based=1
-runtime=8300ms
+runtime={ms}ms
 rate_iops=1
 """
+# Of each try: where the disk is slow, the others take longer than the time that they are given.
+REST_MS = 8300, 20000, 60000
+LOOK_MS = 300
 
 
 def run(*args, **more):
@@ -74,7 +77,7 @@ def make_disk(folder):
     return disk
 
 
-def record(disk, folder, depth):
+def record(disk, folder, depth, rest_ms):
     """@return path of the recording of fio, as a graph, fio's report, and when each request ended"""
     jobs = JOB_FILE
     for name, (rw, bs, size) in JOBS.items():
@@ -82,7 +85,7 @@ def record(disk, folder, depth):
                  f"write_lat_log={folder}/{name}\n")
     path = os.path.join(folder, "out.wpdb")
     with open(os.path.join(folder, "jobs"), "w") as f:
-        f.write(jobs + (QUEUE_JOB + LAST_JOB).format(top=disk.top, folder=folder, depth=depth))
+        f.write(jobs + (QUEUE_JOB + LAST_JOB).format(top=disk.top, folder=folder, depth=depth, ms=rest_ms))
     run("chrt", "-r", "20", WITTY, "record", "-o", path, "--interval", "250ms", "--", "fio", "--output-format=json",
         f"--output={folder}/report", f"{folder}/jobs", cwd=folder, stdout=subprocess.DEVNULL)
     run(WITTY, "convert", path, path + ".json", stderr=subprocess.DEVNULL)
@@ -97,6 +100,12 @@ def record(disk, folder, depth):
                 ms, _, write, size = line.split(",")[:4]
                 ends.append((int(ms), int(size), int(write) == 1))
     return path, graph, report, sorted(ends)
+
+
+def outlived(report):
+    """Whether the last job used the disk until after fio's last look at it while the others did."""
+    took = {j["jobname"]: j["job_runtime"] for j in report["jobs"]}
+    return max(ms for name, ms in took.items() if name != "rest") + LOOK_MS < took["rest"]
 
 
 def rows(path, query, *args):
@@ -185,8 +194,18 @@ def main():
         folder = tempfile.mkdtemp()
         disk = None
         try:
-            disk = make_disk(folder)
-            path, graph, report, ends = record(disk, folder, depth)
+            for rest_ms in REST_MS:
+                disk = make_disk(folder)
+                path, graph, report, ends = record(disk, folder, depth, rest_ms)
+                if outlived(report):
+                    break
+                print(f"| jobs took longer than the {rest_ms} ms that fio looked: once more")
+                disk = disk.done()
+                shutil.rmtree(folder)
+                os.mkdir(folder)
+            else:
+                bad.append("fio's jobs do not come to an end")
+                continue
             missed = lost(path, "requests_not_timed")
             print(f"| {depth} requests in the queue; {missed} completions not timed, as it says")
             check_volumes(disk, graph, report, bad)

@@ -43,7 +43,7 @@ def start(code, cpu, policy, priority, nice):
 
 def show(path, *what):
     done = subprocess.run([WITTY, "show", path, *what, "--limit", "0", "--format", "json"], capture_output=True, text=True,
-                          check=True, timeout=60)
+                          check=True, timeout=120)
     return json.loads(done.stdout)
 
 
@@ -61,14 +61,14 @@ def value(row, name):
 
 def record(path, taker):
     """From before the first of some turns until after the last one."""
-    program = subprocess.Popen([WITTY, "record", "-d", "60s", "-o", path], stdout=subprocess.DEVNULL,
+    program = subprocess.Popen([WITTY, "record", "-d", "10m", "-o", path], stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, text=True)
     while program.poll() is None and not os.path.exists(path):
         taker.stdout.readline()
     for _ in range(TURNS):
         taker.stdout.readline()
     program.terminate()
-    _, said = program.communicate(timeout=60)
+    _, said = program.communicate(timeout=120)
     check("record", program.returncode == 0, said)
 
 

@@ -6,9 +6,9 @@ import re
 import subprocess
 import time
 
-from real_programs import FORM, Bench
+from real_programs import FORM, Bench, intervals
 
-DEADLINE_S = 60
+DEADLINE_S = 180
 SHARED_LINE = re.compile(r"^\S+ ...s \S+ (\S+) (\d+)\s+(.*)$")
 
 
@@ -67,7 +67,7 @@ class Seen:
     def __init__(self, witty, path):
         def show(*what):
             run = subprocess.run([witty, "show", path, *what, "--format", "json"],
-                                 capture_output=True, text=True, timeout=60)
+                                 capture_output=True, text=True, timeout=DEADLINE_S)
             if run.returncode:
                 raise RuntimeError(f"show {what[0]}: exit {run.returncode}: {run.stderr}")
             return json.loads(run.stdout)
@@ -105,12 +105,25 @@ class Seen:
 class PathBench(Bench):
     """Records with everything that a recording tells, and looks at the processes meanwhile."""
 
+    def held(self):
+        """File that what is watched next may wait for: there after what looks found was seen by the recorder, too."""
+        return f"{self.dir}/hold{self.count + 1}"
+
+    def await_looks(self, run, path):
+        """Until the recorder has looked at all once more."""
+        end, before = time.monotonic() + DEADLINE_S, intervals(path)
+        while run.poll() is None and intervals(path) < before + 2:
+            if time.monotonic() > end:
+                raise RuntimeError(f"{path}: no more looks")
+            time.sleep(0.1)
+
     def watch(self, args, reports=0, look=None, env=None, log="both"):
         """
         Record a command and, once it has printed that many lines of JSON, call look(lines).
         log: where these lines are, "both" or "stderr" alone.
         @return (Seen, the lines, what look returned)
         """
+        hold = self.held()
         self.count += 1
         base = f"{self.dir}/{self.count}"
         where = {"both": f">{base}.out 2>&1", "stderr": f">/dev/null 2>{base}.out"}[log]
@@ -123,6 +136,9 @@ class PathBench(Bench):
         self.servers.append(run)
         lines = self.await_lines(run, f"{base}.out", reports)
         seen = look(lines) if look else None
+        self.await_looks(run, f"{base}.wpdb")
+        with open(hold, "wb"):
+            pass
         rc = run.wait(DEADLINE_S)
         if rc:
             with open(f"{base}.log", encoding="utf-8") as log_file, \

@@ -8,7 +8,7 @@ from real_programs import Missing, free_port, need
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.normpath(f"{HERE}/../../../bench/ddp.py")
-STEPS, WIDTH, HOLD_S = 20, 256, 1.6
+STEPS, WIDTH = 20, 256
 # Gloo puts a header of some 50 bytes before each piece that it sends, and reduces in few pieces a
 # step. Before the first step rank 0 sends its parameters to the others once, and all of them
 # compare shapes.
@@ -26,7 +26,7 @@ class Training:
     def __init__(self, b, name, args, n):
         self.b, self.name = b, name
         self.seen, lines, self.truth = b.watch(
-            [*args, "--steps", str(STEPS), "--width", str(WIDTH), "--hold", str(HOLD_S)], n,
+            [*args, "--steps", str(STEPS), "--width", str(WIDTH), "--hold", b.held()], n,
             lambda reports: shared_by([p for r in reports for p in (r["pid"], *r["loaders"])]),
             {"OMP_NUM_THREADS": "1"})
         self.reports = sorted(lines, key=lambda r: r["rank"])

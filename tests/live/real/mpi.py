@@ -7,7 +7,7 @@ from real.bench import shared_by
 from real_programs import need
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BYTES, STEPS, HOLD_S = 1 << 20, 40, 1.6
+BYTES, STEPS = 1 << 20, 40
 # What Open MPI's TCP transport adds to a message of 1 MiB: a header of 56 to 96 bytes for each
 # fragment, of which there are at most four, and as much the other way for the answers. Then what
 # connects, and what the ranks tell each other at the end.
@@ -25,7 +25,7 @@ class Ring:
             subprocess.run([compiler, "-O2", "-o", program, f"{HERE}/ring.c"], check=True)
         # The reports come by stderr, which launchers take from a pipe.
         self.seen, lines, self.truth = b.watch(
-            [*args, "-np", str(n), program, str(BYTES), str(STEPS), str(HOLD_S)], n,
+            [*args, "-np", str(n), program, str(BYTES), str(STEPS), b.held()], n,
             lambda reports: shared_by([r["pid"] for r in reports]), env, "stderr")
         self.reports = sorted(lines, key=lambda r: r["rank"])
         self.ranks = [r["pid"] for r in self.reports]

@@ -2,10 +2,19 @@
 import signal
 import time
 
-from real.bench import children_of, shared_by
+from real.bench import DEADLINE_S, children_of, shared_by
 from real_programs import Postgres
 
-LOAD_S = 3
+# Until the file is there.
+LOAD = """
+hold=$1
+shift
+"$@" &
+while [ ! -e "$hold" ] && kill -0 $!; do sleep 0.05; done
+kill $!
+wait $!
+exit 0
+"""
 
 
 def postgres(b):
@@ -13,16 +22,16 @@ def postgres(b):
     server = pg.server.pid
 
     def look(_lines):
-        for _ in range(100):
-            backends = [p for p in children_of(server) if is_backend(p)]
-            if len(backends) >= pg.CLIENTS:
-                break
+        end = time.monotonic() + DEADLINE_S
+        backends = []
+        while len(backends) < pg.CLIENTS and time.monotonic() < end:
             time.sleep(0.05)
+            backends = [p for p in children_of(server) if is_backend(p)]
         return shared_by([server, *children_of(server)]), set(backends)
 
     args = pg.args("127.0.0.1", 1)
-    args[args.index("-t"):args.index("-t") + 2] = ["-T", str(LOAD_S)]
-    seen, _, (truth, backends) = b.watch(args, look=look)
+    args[args.index("-t"):args.index("-t") + 2] = ["-T", str(10 * DEADLINE_S)]
+    seen, _, (truth, backends) = b.watch(["sh", "-c", LOAD, "sh", b.held(), *args], look=look)
     everyone = {p for one in truth.values() for p in one.pids}
     b.line("postgres: backends", pg.CLIENTS, len(backends))
     b.same_memory("postgres", truth, seen, everyone)

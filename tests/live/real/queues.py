@@ -4,14 +4,14 @@ import os
 from real.bench import shared_by
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TASKS, BYTES, HOLD_S = 400, 3000, 1.6
+TASKS, BYTES = 400, 3000
 
 
 def queues(b):
     """Two queues, which are pipes with semaphores; a table in shared memory; the tracker of it."""
     name = "queues"
     seen, lines, truth = b.watch(
-        ["/usr/bin/python3", f"{HERE}/tasks.py", str(TASKS), str(BYTES), str(HOLD_S)], 3,
+        ["/usr/bin/python3", f"{HERE}/tasks.py", str(TASKS), str(BYTES), b.held()], 3,
         lambda reports: shared_by([r["pid"] for r in reports]))
     parent = next(r for r in lines if r["role"] == "parent")
     workers = [r for r in lines if r["role"] == "worker"]

@@ -15,12 +15,10 @@ struct ring {
 	unsigned char *out, *in;
 };
 
-static void rest(double seconds)
+static void rest_until(const char *file)
 {
-	struct timespec t = {.tv_sec = (time_t)seconds};
-
-	t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
-	nanosleep(&t, NULL);
+	while (access(file, F_OK))
+		nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
 }
 
 /* Each message is of one value that tells its sender and step, so that a lost one is noticed. */
@@ -57,12 +55,11 @@ static void report(const struct ring *r)
 int main(int argc, char **argv)
 {
 	struct ring r;
-	double hold;
 
 	if (argc != 4) {
 		fprintf(stderr,
 			"usage: ring BYTES STEPS HOLD\n"
-			"  HOLD: seconds that the ranks rest at the end, with all that is open\n");
+			"  HOLD: the ranks rest at the end, with all that is open, until this file is there\n");
 		return 2;
 	}
 	MPI_Init(&argc, &argv);
@@ -70,7 +67,6 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &r.size);
 	r.bytes = atoi(argv[1]);
 	r.steps = atoi(argv[2]);
-	hold = atof(argv[3]);
 	r.next = (r.rank + 1) % r.size;
 	r.before = (r.rank + r.size - 1) % r.size;
 	r.out = malloc((size_t)r.bytes);
@@ -80,7 +76,7 @@ int main(int argc, char **argv)
 	for (int step = 0; step < r.steps; step++)
 		turn(&r, step);
 	report(&r);
-	rest(hold);
+	rest_until(argv[3]);
 	free(r.out);
 	free(r.in);
 	MPI_Finalize();

@@ -3,7 +3,7 @@
 usage: tasks.py TASKS BYTES HOLD
 
 TASKS objects of about BYTES bytes go to two workers, who answer each. At the end every process
-prints a line of JSON and rests for HOLD seconds with everything open.
+prints a line of JSON and rests with everything open until the file HOLD is there.
 """
 import json
 import multiprocessing
@@ -52,7 +52,8 @@ def work(tasks, answers, table_name, hold):
     answers.close()
     answers.join_thread()
     ledger.print()
-    time.sleep(hold)
+    while not os.path.exists(hold):
+        time.sleep(0.05)
     table.close()
 
 
@@ -70,7 +71,7 @@ def give(tasks, answers, table, count, size):
 
 
 def main():
-    count, size, hold = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+    count, size, hold = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     fork = multiprocessing.get_context("fork")
     table = SharedMemory(create=True, size=count)
     tasks, answers = fork.Queue(), fork.Queue()
