@@ -117,11 +117,11 @@ def rows_of(path, query):
 class Recording:
     def __init__(self, path):
         graph = path + ".json"
-        subprocess.run([WITTY, "convert", "--force", path, graph], check=True, stderr=subprocess.DEVNULL)
+        subprocess.run([WITTY, "convert", "--force", path, graph], check=True)
         with open(graph) as f:
             self.graph = json.load(f)
         text = subprocess.run([WITTY, "show", path, "summary", "--format", "json"], check=True,
-                              capture_output=True, text=True).stdout
+                              stdout=subprocess.PIPE, text=True).stdout
         self.status = {s["source"]: s for s in json.loads(text)["status"]}
         self.path = path
 

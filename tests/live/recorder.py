@@ -46,7 +46,7 @@ class Recorder:
     def stop(self):
         """@return the recording as a graph"""
         self.end()
-        return json.loads(subprocess.run([WITTY, "convert", self.path, "-"], check=True, capture_output=True,
+        return json.loads(subprocess.run([WITTY, "convert", self.path, "-"], check=True, stdout=subprocess.PIPE,
                                          text=True).stdout)
 
     def lost(self, cause):
@@ -77,7 +77,7 @@ def intervals(path):
 
 def lost(path, cause):
     """How much a recording says it lost for that cause."""
-    text = subprocess.run([WITTY, "show", path, "summary", "--format", "json"], check=True, capture_output=True,
+    text = subprocess.run([WITTY, "show", path, "summary", "--format", "json"], check=True, stdout=subprocess.PIPE,
                           text=True).stdout
     return sum(row["count"] for row in json.loads(text)["lost"] if row["cause"] == cause)
 

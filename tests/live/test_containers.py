@@ -129,7 +129,7 @@ def record(out, before):
     logs = f"/var/log/pods/prod_web-1_{UID}"
     subprocess.run(["unshare", "-m", "sh", "-e", "-c", f"mount -t tmpfs none /var/log; mkdir -p {logs}; {before or 'exec '}"
                     f"{WITTY} record --no-ebpf -d 1s --interval 500ms -o {out}"], check=True)
-    return json.loads(subprocess.run([WITTY, "convert", out, "-"], check=True, capture_output=True, text=True).stdout)
+    return json.loads(subprocess.run([WITTY, "convert", out, "-"], check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def containers(graph):

@@ -64,7 +64,7 @@ def record(path):
     finally:
         program.kill()
         program.wait()
-    said = [subprocess.run([WITTY, "hotspots", path, "--format", "json"], capture_output=True, text=True, check=True).stdout
+    said = [subprocess.run([WITTY, "hotspots", path, "--format", "json"], stdout=subprocess.PIPE, text=True, check=True).stdout
             for _ in range(2)]
     check("the same bytes each time", said[0] == said[1])
     return json.loads(said[0]), names, truth, stolen, allowed

@@ -42,7 +42,7 @@ def start(code, cpu, policy, priority, nice):
 
 
 def show(path, *what):
-    done = subprocess.run([WITTY, "show", path, *what, "--limit", "0", "--format", "json"], capture_output=True, text=True,
+    done = subprocess.run([WITTY, "show", path, *what, "--limit", "0", "--format", "json"], stdout=subprocess.PIPE, text=True,
                           check=True, timeout=120)
     return json.loads(done.stdout)
 

@@ -61,9 +61,9 @@ def record_once(folder):
              f"echo Ethernet >{port}/link_layer && exec {WITTY} record -d 1s --interval 200ms --force -o {out}")
     subprocess.run(["unshare", "-m", "sh", "-c", setup], check=True,
                    env=dict(os.environ, PATH=folder + ":" + os.environ["PATH"]))
-    graph = json.loads(subprocess.run([WITTY, "convert", out, "-"], check=True, capture_output=True, text=True).stdout)
+    graph = json.loads(subprocess.run([WITTY, "convert", out, "-"], check=True, stdout=subprocess.PIPE, text=True).stdout)
     summary = json.loads(subprocess.run([WITTY, "show", out, "summary", "--format", "json"], check=True,
-                                        capture_output=True, text=True).stdout)
+                                        stdout=subprocess.PIPE, text=True).stdout)
     return graph, [s for s in summary["status"] if s["source"] == "collector rdma"]
 
 

@@ -119,7 +119,7 @@ def record(folder, groups, spinners):
         p.stdin.flush()
     subprocess.run([WITTY, "record", "-o", out, "--interval", "200ms", "--", "sh", "-c", script], check=True)
     after = {g: throttled(g) for g in groups}
-    text = subprocess.run([WITTY, "convert", out, "-"], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run([WITTY, "convert", out, "-"], check=True, stdout=subprocess.PIPE, text=True).stdout
     return json.loads(text), before, after
 
 

@@ -62,13 +62,13 @@ def check(folder, *options):
     rows = db.execute("SELECT start_ns, end_ns FROM interval ORDER BY start_ns").fetchall()
     db.close()
     losses = {(r["source"], r["cause"]): r["count"] for r in json.loads(subprocess.run(
-        [WITTY, "show", path, "summary", "--format", "json"], capture_output=True, text=True,
+        [WITTY, "show", path, "summary", "--format", "json"], stdout=subprocess.PIPE, text=True,
         check=True).stdout)["lost"]}
     # With --numa-exact a look may take long; then the others tell.
     if not [s for s, cause in losses if cause == "memory_map_locked"]:
         problems.append("nothing says that a memory map was locked")
     edges = json.loads(subprocess.run([WITTY, "show", path, "edges", "--type", "numa_access", "--limit", "0",
-                                       "--format", "json"], capture_output=True, text=True, check=True).stdout)
+                                       "--format", "json"], stdout=subprocess.PIPE, text=True, check=True).stdout)
     found = {e["source"] for e in edges}
     if f"process:{os.getpid()}" not in found:
         problems.append("the others are to be known")

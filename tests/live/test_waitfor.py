@@ -39,7 +39,7 @@ def check(what, good, *more):
 
 
 def show(path, *args):
-    return subprocess.run([WITTY, "show", path, "waitfor", *args], check=True, capture_output=True).stdout
+    return subprocess.run([WITTY, "show", path, "waitfor", *args], check=True, stdout=subprocess.PIPE).stdout
 
 
 def start(case, options, folder):
@@ -108,7 +108,7 @@ def check_sums(w):
 
 def check_path(path, w, truth):
     """An interval in the middle of what is known, back from the end of a thread that waits for another one."""
-    summary = json.loads(subprocess.run([WITTY, "show", path, "--format", "json"], check=True, capture_output=True).stdout)
+    summary = json.loads(subprocess.run([WITTY, "show", path, "--format", "json"], check=True, stdout=subprocess.PIPE).stdout)
     thread = sorted(threads_of(truth, "waiter"))[0]
     begin, end = w["seen_from_ns"], w["paths"][0]["to_ns"]
     first = (begin + (end - begin) // 4 - summary["start_ns"]) // 1000000

@@ -112,7 +112,7 @@ def block():
 
 def show(path, part):
     done = subprocess.run([WITTY, "show", path, part, "--format", "json"], check=True,
-                          capture_output=True)
+                          stdout=subprocess.PIPE)
     return json.loads(done.stdout)
 
 
