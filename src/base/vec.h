@@ -9,6 +9,10 @@
  * Typed growing array: `VEC(struct edge) edges = {0};`, freed by vec_done(&edges).
  * Items may move when one is added: keep indexes, not pointers.
  */
+
+/* There are many arrays with one or two large items in them: a first allocation is about 100 bytes. */
+#define VEC_FIRST(size) ((size) >= 48 ? 2 : (size) >= 24 ? 4 : 8)
+
 #define VEC(type)                                                                                  \
 	struct {                                                                                   \
 		type *v;                                                                           \
@@ -18,7 +22,7 @@
 #define vec_reserve(a, want)                                                                       \
 	do {                                                                                       \
 		if ((a)->cap < (size_t)(want)) {                                                   \
-			size_t cap_ = (a)->cap ? (a)->cap * 2 : 8;                                 \
+			size_t cap_ = (a)->cap ? (a)->cap * 2 : VEC_FIRST(sizeof(*(a)->v));        \
 			if (cap_ < (size_t)(want))                                                 \
 				cap_ = (want);                                                     \
 			(a)->v = mem_realloc((a)->v, cap_ * sizeof(*(a)->v));                      \
