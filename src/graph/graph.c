@@ -19,7 +19,8 @@ struct slots {
 };
 
 struct graph_private {
-	struct slots nodes, edges, ids;
+	struct slots nodes, edges; /* of the first ones; those behind were appended */
+	struct slots ids;
 	struct strtab strings;
 	const char *local; /* "local", interned */
 	struct node **spare_nodes; /* [n_entity_types] a merged draft, used again */
@@ -143,6 +144,11 @@ const char *graph_strn(struct graph *g, const char *s, size_t n)
 const char *graph_str(struct graph *g, const char *s)
 {
 	return graph_strn(g, s, strlen(s));
+}
+
+bool graph_has_str(const struct graph *g, const char *s)
+{
+	return strtab_find(&g->priv->strings, s, strlen(s));
 }
 
 struct value field_get(const struct field *f, const uint64_t *data)
@@ -346,14 +352,33 @@ struct node *graph_new_node(struct graph *g, const struct type *t)
 	return n;
 }
 
+static uint64_t node_hash(const struct node *n)
+{
+	return key_hash(n->type, n->measured, n->data, mix(n->type->number, (uintptr_t)n->ns));
+}
+
+/* Those that were appended. */
+static void index_nodes(struct graph *g)
+{
+	for (size_t i = g->priv->nodes.n; i < g->nodes.n; i++)
+		slots_add(&g->priv->nodes, i, node_hash(g->nodes.v[i]));
+}
+
+struct node *graph_append_node(struct graph *g, struct node *draft)
+{
+	draft->index = (uint32_t)g->nodes.n;
+	vec_push(&g->nodes, draft);
+	return draft;
+}
+
 static struct node *add_node(struct graph *g, struct node *draft, bool replace)
 {
 	struct graph_private *p = g->priv;
 	const struct type *t = draft->type;
-	uint64_t h = key_hash(t, draft->measured, draft->data,
-			      mix(t->number, (uintptr_t)draft->ns));
+	uint64_t h = node_hash(draft);
 	size_t i;
 
+	index_nodes(g);
 	for (size_t at = SIZE_MAX; (i = slots_next(&p->nodes, h, &at)) != SIZE_MAX;) {
 		struct node *n = g->nodes.v[i];
 
@@ -369,10 +394,8 @@ static struct node *add_node(struct graph *g, struct node *draft, bool replace)
 		p->spare_nodes[t->number] = draft;
 		return n;
 	}
-	draft->index = (uint32_t)g->nodes.n;
 	slots_add(&p->nodes, g->nodes.n, h);
-	vec_push(&g->nodes, draft);
-	return draft;
+	return graph_append_node(g, draft);
 }
 
 struct node *graph_add_node(struct graph *g, struct node *draft)
@@ -402,15 +425,34 @@ struct edge *graph_new_edge(struct graph *g, const struct type *t, uint32_t sour
 	return e;
 }
 
+static uint64_t edge_hash(const struct edge *d)
+{
+	return key_hash(d->type, d->measured, d->data, mix(mix(d->type->number, d->source), d->target));
+}
+
+static void index_edges(struct graph *g)
+{
+	for (size_t i = g->priv->edges.n; i < g->edges.n; i++)
+		slots_add(&g->priv->edges, i, edge_hash(g->edges.v[i]));
+}
+
+struct edge *graph_append_edge(struct graph *g, struct edge *draft)
+{
+	assert(draft->source < g->nodes.n && draft->target < g->nodes.n);
+	draft->index = (uint32_t)g->edges.n;
+	vec_push(&g->edges, draft);
+	return draft;
+}
+
 static struct edge *add_edge(struct graph *g, struct edge *draft, bool replace)
 {
 	struct graph_private *p = g->priv;
 	const struct type *t = draft->type;
-	uint64_t h = key_hash(t, draft->measured, draft->data,
-			      mix(mix(t->number, draft->source), draft->target));
+	uint64_t h = edge_hash(draft);
 	size_t i;
 
 	assert(draft->source < g->nodes.n && draft->target < g->nodes.n);
+	index_edges(g);
 	for (size_t at = SIZE_MAX; (i = slots_next(&p->edges, h, &at)) != SIZE_MAX;) {
 		struct edge *e = g->edges.v[i];
 
@@ -427,10 +469,8 @@ static struct edge *add_edge(struct graph *g, struct edge *draft, bool replace)
 		p->spare_edges[t->number] = draft;
 		return e;
 	}
-	draft->index = (uint32_t)g->edges.n;
 	slots_add(&p->edges, g->edges.n, h);
-	vec_push(&g->edges, draft);
-	return draft;
+	return graph_append_edge(g, draft);
 }
 
 struct edge *graph_add_edge(struct graph *g, struct edge *draft)

@@ -116,10 +116,20 @@ struct node *graph_add_node(struct graph *g, struct node *draft);
  */
 struct node *graph_put_node(struct graph *g, struct node *draft);
 
+/**
+ * As graph_add_node(), for one that is known to be none of those that are there: nothing is looked up, which is what
+ * adding costs most in large graphs. It is found by later additions as others are.
+ */
+struct node *graph_append_node(struct graph *g, struct node *draft);
+
 /** As graph_new_node() and graph_add_node(), for relations; @p source and @p target are node indexes. */
 struct edge *graph_new_edge(struct graph *g, const struct type *t, uint32_t source, uint32_t target);
 struct edge *graph_add_edge(struct graph *g, struct edge *draft);
 struct edge *graph_put_edge(struct graph *g, struct edge *draft);
+struct edge *graph_append_edge(struct graph *g, struct edge *draft);
+
+/** Whether the graph has this text anywhere; no entity belongs to a host whose name it has not. */
+bool graph_has_str(const struct graph *g, const char *s);
 
 /** Add a relation without fields. */
 static inline struct edge *graph_link(struct graph *g, const struct type *t, uint32_t source,

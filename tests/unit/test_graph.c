@@ -443,6 +443,101 @@ TEST(a_rewrite_is_counted_a_repetition_is_not)
 	graph_done(&g);
 }
 
+TEST(what_was_appended_is_found_by_what_is_added)
+{
+	struct graph from, into;
+	struct node *n;
+
+	graph_init(&from);
+	graph_init(&into);
+	add_process(&from, 1, 5);
+	add_process(&from, 2, 6);
+	graph_link(&from, &parent_of_type, 0, 1);
+	/* Into an empty graph, where nothing is looked up. */
+	graph_merge(&into, &from, NULL, NULL);
+	assert_int_equal(add_process(&into, 2, 6)->index, 1);
+	assert_int_equal(add_process(&into, 3, 7)->index, 2);
+	assert_int_equal(graph_link(&into, &parent_of_type, 0, 1)->index, 0);
+	assert_int_equal(graph_link(&into, &parent_of_type, 0, 2)->index, 1);
+	n = graph_new_node(&into, &process_type);
+	SET(process, n, pid, 4);
+	SET(process, n, start_ns, 8);
+	assert_int_equal(graph_append_node(&into, n)->index, 3);
+	assert_int_equal(add_process(&into, 4, 8)->index, 3);
+	/* And into one that has it all. */
+	graph_merge(&into, &from, NULL, NULL);
+	assert_int_equal(into.nodes.n, 4);
+	assert_int_equal(into.edges.n, 2);
+	graph_done(&into);
+	graph_done(&from);
+}
+
+/* A process of this host and one of another, which the second process is a child of. */
+static void two_hosts(struct graph *g, const char *other)
+{
+	struct node *n = graph_new_node(g, &process_type);
+
+	SET(process, n, pid, 1);
+	SET(process, n, start_ns, 5);
+	n->ns = graph_str(g, other);
+	graph_add_node(g, n);
+	add_process(g, 2, 6);
+	graph_link(g, &parent_of_type, 0, 1);
+}
+
+TEST(hosts_that_tell_of_each_other_share_what_they_tell_of)
+{
+	struct graph a, b, into;
+
+	graph_init(&a);
+	graph_init(&b);
+	graph_init(&into);
+	two_hosts(&a, "beta");
+	add_process(&b, 1, 5);
+	graph_merge_host(&into, &a, "alpha");
+	graph_merge_host(&into, &b, "beta");
+	assert_int_equal(into.nodes.n, 2);
+	graph_merge_host(&into, &a, "alpha");
+	assert_int_equal(into.nodes.n, 2);
+	assert_int_equal(into.edges.n, 1);
+	graph_merge_host(&into, &b, "gamma");
+	assert_int_equal(into.nodes.n, 3);
+	graph_done(&into);
+	graph_done(&b);
+	graph_done(&a);
+}
+
+/* What goes to a node and to one that it stands for becomes one, whichever comes first; what goes elsewhere stays. */
+TEST(relations_to_what_stands_for_another_are_one)
+{
+	for (int first = 0; first < 2; first++) {
+		bool nodes[4] = {true, true, true, true}, edges[4] = {true, true, true, true};
+		uint32_t stands[4] = {0, 1, 2, 3}, map[4], other = first ? 2 : 3, stood = first ? 3 : 2;
+		struct graph from, into;
+
+		graph_init(&from);
+		graph_init(&into);
+		add_process(&from, 1, 5);
+		add_process(&from, 2, 5);
+		add_socket(&from, "a", 1);
+		add_socket(&from, "b", 1);
+		add_send(&from, 0, 2, 10, 1, 2);
+		add_send(&from, 1, 2, 1, 1, 2);
+		add_send(&from, 0, 3, 100, 1, 2);
+		graph_link(&from, &parent_of_type, 0, 1);
+		stands[stood] = other;
+		nodes[stood] = false;
+		graph_merge_joined(&into, &from, nodes, edges, stands, map);
+		assert_int_equal(into.nodes.n, 3);
+		assert_int_equal(into.edges.n, 3);
+		assert_int_equal(map[2], map[3]);
+		assert_true(GET(send_to_socket, into.edges.v[0], data_size) == 110);
+		assert_true(GET(send_to_socket, into.edges.v[1], data_size) == 1);
+		graph_done(&into);
+		graph_done(&from);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -462,6 +557,9 @@ int main(void)
 		cmocka_unit_test(merging_maps_nodes_references_and_sums),
 		cmocka_unit_test(merging_places_what_is_referred_to_first),
 		cmocka_unit_test(merging_into_an_empty_graph_copies),
+		cmocka_unit_test(what_was_appended_is_found_by_what_is_added),
+		cmocka_unit_test(hosts_that_tell_of_each_other_share_what_they_tell_of),
+		cmocka_unit_test(relations_to_what_stands_for_another_are_one),
 		cmocka_unit_test(references_name_their_type),
 		cmocka_unit_test(a_rewrite_is_counted_a_repetition_is_not),
 	};
