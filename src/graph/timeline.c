@@ -29,7 +29,7 @@ const char *wait_cause_name(enum wait_cause c)
 enum wait_cause wait_cause_find(const char *name)
 {
 	for (unsigned i = 0; name && i < CAUSE_COUNT; i++)
-		if (!strcmp(name, causes[i]))
+		if (*name == *causes[i] && !strcmp(name, causes[i]))
 			return i;
 	return CAUSE_OTHER;
 }
@@ -39,7 +39,7 @@ enum wait_ender wait_ender_find(const char *kind)
 	if (!kind)
 		return ENDER_UNKNOWN;
 	for (unsigned i = 0; i < ENDER_COUNT; i++)
-		if (!strcmp(kind, enders[i]))
+		if (*kind == *enders[i] && !strcmp(kind, enders[i]))
 			return i;
 	return ENDER_INTERRUPT;
 }

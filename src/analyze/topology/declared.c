@@ -110,10 +110,15 @@ static void say(struct topology *t, struct topo_declared *d, const char *words, 
 static bool read_option(struct topology *t, struct topo_declared *d, const char *line,
 			const char *word)
 {
-	size_t n = strcspn(word, " ="), value_at = word[n] ? n + 1 : n;
+	size_t n, value_at;
 	char *end;
 	unsigned long v;
 
+	/* Most of a compiler's or a Java machine's many words end here. */
+	if (!word[1] || !strchr("-_dntp", word[1]))
+		return false;
+	n = strcspn(word, " =");
+	value_at = word[n] ? n + 1 : n;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		if (!same_option(word, n, numbers[i].name) ||
 		    (numbers[i].only && !strstr(line, numbers[i].only)))

@@ -5,6 +5,9 @@
 #include "hash.h"
 #include "waitfor/cascade.h"
 
+#define ROOT_KINDS (2 * STATE_COUNT)
+#define MAP_KEPT   256
+
 /* What a share of the time of one thread counts for, by role. */
 struct coarse {
 	uint32_t chain, part;
@@ -29,10 +32,12 @@ struct folding {
 	struct waitfor *w;
 	uint32_t *chain_of; /* [roles.n] index in w->chains, NODE_NONE: none yet */
 	VEC(struct coarse) parts;
+	/* Of the role at hand only, which comes once: small ones stay in the CPU's cache. */
 	struct idmap part_of;	/* hash of a part to its number in parts */
 	struct idmap thread_of; /* part and thread to index in shares */
+	uint32_t role;
 	VEC(uint64_t) shares;
-	struct idmap root_of;	/* thread, state and idleness to root */
+	uint32_t *root_of; /* [threads.n * ROOT_KINDS] by thread, state and idleness, NODE_NONE: none yet */
 	VEC(struct role_share) role_ns;
 	VEC(struct tally) tallies; /* [w->roots.n] */
 };
@@ -150,13 +155,13 @@ static void add_to_root(struct folding *f, const struct wf_account *a, const str
 {
 	struct waitfor *w = f->w;
 	unsigned kind = way->state << 1 | is_idle(a, way);
-	uint32_t at = idmap_get(&f->root_of, way->thread, kind), role = f->c->x->threads.v[a->waiter].role;
+	uint32_t *root = &f->root_of[(size_t)way->thread * ROOT_KINDS + kind], at = *root;
+	uint32_t role = f->c->x->threads.v[a->waiter].role;
 	struct wait_root *r;
 	struct tally *t;
 
-	if (at == IDMAP_NONE) {
-		at = (uint32_t)w->roots.n;
-		idmap_put(&f->root_of, way->thread, kind, at);
+	if (at == NODE_NONE) {
+		at = *root = (uint32_t)w->roots.n;
 		r = vec_add(&w->roots);
 		r->thread = f->c->x->threads.v[way->thread].node;
 		r->state = way->state;
@@ -232,6 +237,24 @@ static int account_order(const void *a, const void *b, void *ctx)
 	return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
 }
 
+/* What one large role needed is not cleared for each of the small ones. */
+static void empty(struct idmap *m)
+{
+	if (m->cap > MAP_KEPT)
+		idmap_done(m);
+	else
+		idmap_clear(m);
+}
+
+static void turn_to(struct folding *f, uint32_t role)
+{
+	if (f->role == role)
+		return;
+	f->role = role;
+	empty(&f->part_of);
+	empty(&f->thread_of);
+}
+
 /* Accounts of one role, and in it of one thread, after each other. */
 static void fold_accounts(struct folding *f)
 {
@@ -247,9 +270,12 @@ static void fold_accounts(struct folding *f)
 	}
 	if (c->accounts.n)
 		qsort_r(order, c->accounts.n, sizeof(*order), account_order, c);
-	for (uint32_t i = 0; i < c->accounts.n; i++)
-		fold_account(f, c->pieces.v + first[order[i]], first[order[i] + 1] - first[order[i]],
-			     &c->accounts.v[order[i]]);
+	for (uint32_t i = 0; i < c->accounts.n; i++) {
+		const struct wf_account *a = &c->accounts.v[order[i]];
+
+		turn_to(f, c->x->threads.v[a->waiter].role);
+		fold_account(f, c->pieces.v + first[order[i]], first[order[i] + 1] - first[order[i]], a);
+	}
 	for (uint32_t i = 0; i < f->tallies.n; i++)
 		vec_push(&f->role_ns, ((struct role_share){i, f->tallies.v[i].role, f->tallies.v[i].role_ns}));
 	free(order);
@@ -348,20 +374,23 @@ static void finish_chains(struct folding *f)
 void wf_add_chains(struct wf *x)
 {
 	struct cascade *c = x->c;
-	struct folding f = {.c = c, .w = x->w};
+	struct folding f = {.c = c, .w = x->w, .role = NODE_NONE};
+	size_t roots = x->threads.n * ROOT_KINDS;
 
 	cascade_run(c, x);
+	f.root_of = mem_alloc((roots + 1) * sizeof(*f.root_of));
+	memset(f.root_of, 0xff, (roots + 1) * sizeof(*f.root_of));
 	f.chain_of = mem_alloc((x->w->roles.n + 1) * sizeof(*f.chain_of));
 	memset(f.chain_of, 0xff, (x->w->roles.n + 1) * sizeof(*f.chain_of));
 	fold_accounts(&f);
 	finish_chains(&f);
 	finish_roots(&f);
 	free(f.chain_of);
+	free(f.root_of);
 	vec_done(&f.parts);
 	vec_done(&f.shares);
 	vec_done(&f.role_ns);
 	vec_done(&f.tallies);
 	idmap_done(&f.part_of);
 	idmap_done(&f.thread_of);
-	idmap_done(&f.root_of);
 }
