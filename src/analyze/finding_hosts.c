@@ -7,21 +7,115 @@
 #include "analysis.h"
 #include "hash.h"
 #include "idmap.h"
+#include "mem.h"
+#include "parallel.h"
 #include "rule_parts.h"
+
+/* What was found on a host, in numbers of its own part of the graph. */
+struct known_host {
+	char *name;
+	uint64_t digest; /* of that part; valid if it has findings */
+	bool known, there;
+	struct findings found;
+};
+
+struct hosts_memory {
+	VEC(struct known_host *) v; /* in no order */
+	struct idmap by_name;	    /* hashes of the name */
+	struct hosts_memory_counts counts;
+};
 
 /* The hosts of a graph, each by its namespace. */
 struct host_part {
 	const char *ns; /* of the whole graph */
 	uint64_t window_ns;  /* 0: not told */
 	size_t first_status; /* of its own, which stand together */
+	struct number_list nodes, edges; /* of the whole graph, that belong to it */
+	struct number_list back; /* numbers of the whole, by those of its part */
+	struct known_host *known;
+	bool looked;
 };
 
-struct hosts_work {
-	struct findings *f;
-	const struct study *s;
+struct host_looks {
+	const struct graph *g;
+	const struct limits *l;
 	VEC(struct host_part) hosts;
 	struct idmap by_ns;
+	struct hosts_memory *memory;
+	bool own_memory;
+	uint32_t *maps[PARALLEL_MOST]; /* by thread, [g->nodes.n] all NODE_NONE; NULL: not needed yet */
 };
+
+static void findings_empty(struct findings *f)
+{
+	findings_done(f);
+	memset(f, 0, sizeof(*f));
+	arena_init(&f->arena);
+}
+
+struct hosts_memory *hosts_memory_new(void)
+{
+	return mem_alloc(sizeof(struct hosts_memory));
+}
+
+static void known_free(struct known_host *h)
+{
+	findings_done(&h->found);
+	free(h->name);
+	free(h);
+}
+
+void hosts_memory_free(struct hosts_memory *m)
+{
+	if (!m)
+		return;
+	vec_for(&m->v, h)
+		known_free(*h);
+	vec_done(&m->v);
+	idmap_done(&m->by_name);
+	free(m);
+}
+
+void hosts_memory_get(const struct hosts_memory *m, struct hosts_memory_counts *ret)
+{
+	*ret = m->counts;
+}
+
+/* It is remembered by its name, which is checked: two hashes may be the same. */
+static struct known_host *known_of(struct hosts_memory *m, const char *name)
+{
+	uint64_t a = hash_bytes(name, strlen(name), 1), b = hash_bytes(name, strlen(name), 2);
+	uint32_t i = idmap_get(&m->by_name, a, b);
+	struct known_host *h;
+
+	if (i != IDMAP_NONE && !strcmp(m->v.v[i]->name, name))
+		return m->v.v[i];
+	h = mem_alloc(sizeof(*h));
+	h->name = mem_strdup(name);
+	arena_init(&h->found.arena);
+	idmap_put(&m->by_name, a, b, (uint32_t)m->v.n);
+	vec_push(&m->v, h);
+	return h;
+}
+
+/* Hosts that the last graph did not have. */
+static void forget_absent(struct hosts_memory *m)
+{
+	size_t kept = 0;
+
+	idmap_clear(&m->by_name);
+	vec_for(&m->v, h) {
+		const char *name = (*h)->name;
+
+		if (!(*h)->there) {
+			known_free(*h);
+			continue;
+		}
+		idmap_put(&m->by_name, hash_bytes(name, strlen(name), 1), hash_bytes(name, strlen(name), 2), (uint32_t)kept);
+		m->v.v[kept++] = *h;
+	}
+	m->v.n = kept;
+}
 
 /* Texts of one graph are equal when their addresses are. @return number of the host, IDMAP_NONE */
 static uint32_t number_of(const struct idmap *by_ns, const char *ns)
@@ -29,21 +123,22 @@ static uint32_t number_of(const struct idmap *by_ns, const char *ns)
 	return idmap_get(by_ns, (uint64_t)(uintptr_t)ns, 0);
 }
 
-static void find_hosts(struct hosts_work *w)
+static void find_hosts(struct host_looks *w)
 {
-	vec_for(&w->s->g->nodes, n) {
+	vec_for(&w->g->nodes, n) {
 		if ((*n)->type != &host_type || number_of(&w->by_ns, (*n)->ns) != IDMAP_NONE)
 			continue;
 		idmap_put(&w->by_ns, (uint64_t)(uintptr_t)(*n)->ns, 0, (uint32_t)w->hosts.n);
-		vec_push(&w->hosts, ((struct host_part){(*n)->ns, HAS(host, *n, window_ns) ? GET(host, *n, window_ns) : 0,
-							SIZE_MAX}));
+		vec_push(&w->hosts, ((struct host_part){.ns = (*n)->ns,
+							.window_ns = HAS(host, *n, window_ns) ? GET(host, *n, window_ns) : 0,
+							.first_status = SIZE_MAX}));
 	}
 }
 
 /* Where the states of each host's sources begin. */
-static void find_status(struct hosts_work *w)
+static void find_status(struct host_looks *w)
 {
-	const struct graph *g = w->s->g;
+	const struct graph *g = w->g;
 	struct idmap by_name = {0};
 
 	vec_for(&w->hosts, h)
@@ -59,6 +154,86 @@ static void find_status(struct hosts_work *w)
 		if (h->first_status == SIZE_MAX)
 			h->first_status = g->status.n;
 	idmap_done(&by_name);
+}
+
+/* Relations to other hosts belong to all of them together. */
+static void share_out(struct host_looks *w)
+{
+	const struct graph *g = w->g;
+	uint32_t *hosts = mem_alloc((g->nodes.n + 1) * sizeof(*hosts));
+
+	for (uint32_t i = 0; i < g->nodes.n; i++) {
+		hosts[i] = number_of(&w->by_ns, g->nodes.v[i]->ns);
+		if (hosts[i] != IDMAP_NONE)
+			vec_push(&w->hosts.v[hosts[i]].nodes.v, i);
+	}
+	for (uint32_t i = 0; i < g->edges.n; i++) {
+		uint32_t host = hosts[g->edges.v[i]->source];
+
+		if (host != IDMAP_NONE && host == hosts[g->edges.v[i]->target])
+			vec_push(&w->hosts.v[host].edges.v, i);
+	}
+	free(hosts);
+}
+
+static void remember_hosts(struct host_looks *w)
+{
+	vec_for(&w->memory->v, h)
+		(*h)->there = false;
+	vec_for(&w->hosts, h) {
+		h->known = known_of(w->memory, h->ns);
+		h->known->there = true;
+	}
+}
+
+struct host_looks *host_looks_new(const struct graph *g, const struct limits *l, const struct analysis_means *m)
+{
+	struct host_looks *w = mem_alloc(sizeof(*w));
+
+	w->g = g;
+	w->l = l;
+	find_hosts(w);
+	if (w->hosts.n < 2) {
+		host_looks_free(w);
+		return NULL;
+	}
+	w->own_memory = !m || !m->memory;
+	w->memory = w->own_memory ? hosts_memory_new() : m->memory;
+	find_status(w);
+	share_out(w);
+	remember_hosts(w);
+	return w;
+}
+
+void host_looks_free(struct host_looks *w)
+{
+	size_t looked = 0;
+
+	if (!w)
+		return;
+	vec_for(&w->hosts, h) {
+		looked += h->looked;
+		vec_done(&h->nodes.v);
+		vec_done(&h->edges.v);
+		vec_done(&h->back.v);
+	}
+	if (w->own_memory) {
+		hosts_memory_free(w->memory);
+	} else if (w->memory) {
+		w->memory->counts = (struct hosts_memory_counts){w->hosts.n, looked};
+		if (w->memory->v.n > w->hosts.n)
+			forget_absent(w->memory);
+	}
+	for (size_t i = 0; i < PARALLEL_MOST; i++)
+		free(w->maps[i]);
+	vec_done(&w->hosts);
+	idmap_done(&w->by_ns);
+	free(w);
+}
+
+size_t host_looks_count(const struct host_looks *w)
+{
+	return w ? w->hosts.n : 0;
 }
 
 /* What the observation of this host was, out of that of all: "HOST: probe sched". */
@@ -84,13 +259,12 @@ static const char *keep(struct findings *f, const char *text)
 
 static uint32_t moved(const uint32_t *back, uint32_t node)
 {
-	return node == NODE_NONE ? NODE_NONE : back[node];
+	return node == NODE_NONE || !back ? node : back[node];
 }
 
-/* A finding of one host, in numbers and texts of the whole. */
-static void take_finding(struct hosts_work *w, const struct finding *from, const uint32_t *back)
+/* @param back numbers of the other graph; NULL: they are the same */
+static void take_finding(struct findings *f, const struct finding *from, const uint32_t *back)
 {
-	struct findings *f = w->f;
 	struct finding *to = vec_add(&f->v);
 
 	*to = *from;
@@ -123,10 +297,8 @@ static void take_finding(struct hosts_work *w, const struct finding *from, const
 }
 
 /* Fired on any host, else unknown on any, else clear. */
-static void take_verdicts(struct hosts_work *w, const struct findings *of, const char *host)
+static void take_verdicts(struct findings *f, const struct findings *of, const char *host)
 {
-	struct findings *f = w->f;
-
 	for (size_t i = f->verdicts.n; i < of->verdicts.n; i++)
 		vec_push(&f->verdicts, ((struct rule_verdict){.rule = of->verdicts.v[i].rule}));
 	for (size_t i = 0; i < of->verdicts.n; i++) {
@@ -151,87 +323,68 @@ static void take_verdicts(struct hosts_work *w, const struct findings *of, const
 	}
 }
 
-static void look_at(struct hosts_work *w, struct graph *g, const struct host_part *h, const uint32_t *back)
+static void remember(struct findings *ret, const struct findings *f)
+{
+	findings_empty(ret);
+	vec_for(&f->v, fi)
+		if (!rule_find(fi->rule)->across)
+			take_finding(ret, fi, NULL);
+	vec_for(&f->verdicts, v)
+		vec_push(&ret->verdicts, ((struct rule_verdict){v->rule, v->verdict, keep(ret, v->evidence), keep(ret, v->how),
+								v->findings}));
+}
+
+static void analyse_part(struct host_looks *w, struct graph *part, struct host_part *h)
 {
 	struct analysis *k = mem_alloc(sizeof(*k));
 
-	tell_about(w->s->g, h, g);
 	/* Analyses complete what they look at; they add relations, no entities. */
-	analysis_init(k, g, NULL, w->s->l);
-	vec_for(&k->findings.v, fi)
-		if (!rule_find(fi->rule)->across)
-			take_finding(w, fi, back);
-	take_verdicts(w, &k->findings, h->ns);
+	analysis_init(k, part, NULL, w->l);
+	remember(&h->known->found, &k->findings);
 	analysis_done(k);
 	free(k);
 }
 
-/* What belongs to one host, in numbers of the whole graph. */
-struct share {
-	struct number_list nodes, edges;
-};
-
-/* Relations to other hosts belong to all of them together. */
-static struct share *make_shares(const struct hosts_work *w)
+void host_look(struct host_looks *w, unsigned thread, size_t i)
 {
-	const struct graph *g = w->s->g;
-	struct share *ret = mem_alloc(w->hosts.n * sizeof(*ret));
-	uint32_t *hosts = mem_alloc((g->nodes.n + 1) * sizeof(*hosts));
+	struct host_part *h = &w->hosts.v[i];
+	struct graph part;
+	uint64_t digest;
 
-	for (uint32_t i = 0; i < g->nodes.n; i++) {
-		hosts[i] = number_of(&w->by_ns, g->nodes.v[i]->ns);
-		if (hosts[i] != IDMAP_NONE)
-			vec_push(&ret[hosts[i]].nodes.v, i);
+	if (!w->maps[thread]) {
+		w->maps[thread] = mem_alloc((w->g->nodes.n + 1) * sizeof(*w->maps[thread]));
+		memset(w->maps[thread], 0xff, (w->g->nodes.n + 1) * sizeof(*w->maps[thread]));
 	}
-	for (uint32_t i = 0; i < g->edges.n; i++) {
-		uint32_t host = hosts[g->edges.v[i]->source];
-
-		if (host != IDMAP_NONE && host == hosts[g->edges.v[i]->target])
-			vec_push(&ret[host].edges.v, i);
+	graph_init(&part);
+	graph_merge_listed(&part, w->g, &h->nodes, &h->edges, w->maps[thread], &h->back);
+	vec_for(&h->back.v, n)
+		w->maps[thread][*n] = NODE_NONE;
+	vec_done(&h->nodes.v);
+	vec_done(&h->edges.v);
+	tell_about(w->g, h, &part);
+	digest = w->own_memory ? 0 : graph_content_hash(&part);
+	if (!h->known->known || h->known->digest != digest) {
+		analyse_part(w, &part, h);
+		h->looked = true;
 	}
-	free(hosts);
-	return ret;
-}
-
-/* The graph is gone through once, and each host's part of it once more, however many there are. */
-static void look_at_hosts(struct hosts_work *w)
-{
-	const struct graph *g = w->s->g;
-	struct share *shares = make_shares(w);
-	uint32_t *map = mem_alloc((g->nodes.n + 1) * sizeof(*map));
-
-	for (size_t i = 0; i < g->nodes.n; i++)
-		map[i] = NODE_NONE;
-	for (size_t i = 0; i < w->hosts.n; i++) {
-		struct number_list back = {0};
-		struct graph part;
-
-		graph_init(&part);
-		graph_merge_listed(&part, g, &shares[i].nodes, &shares[i].edges, map, &back);
-		vec_for(&back.v, n)
-			map[*n] = NODE_NONE;
-		look_at(w, &part, &w->hosts.v[i], back.v.v);
-		graph_done(&part);
-		vec_done(&back.v);
-		vec_done(&shares[i].nodes.v);
-		vec_done(&shares[i].edges.v);
-	}
-	free(map);
-	free(shares);
+	h->known->digest = digest;
+	h->known->known = true;
+	graph_done(&part);
 }
 
 bool findings_of_hosts(struct findings *f, const struct study *s)
 {
-	struct hosts_work w = {.f = f, .s = s};
-	uint32_t n;
+	struct host_looks *own = s->looks ? NULL : host_looks_new(s->g, s->l, NULL), *w = s->looks ?: own;
 
-	find_hosts(&w);
-	n = (uint32_t)w.hosts.n;
-	if (n > 1) {
-		find_status(&w);
-		look_at_hosts(&w);
+	for (size_t i = 0; i < host_looks_count(own); i++)
+		host_look(own, 0, i);
+	for (size_t i = 0; i < host_looks_count(w); i++) {
+		const struct host_part *h = &w->hosts.v[i];
+
+		vec_for(&h->known->found.v, fi)
+			take_finding(f, fi, h->back.v.v);
+		take_verdicts(f, &h->known->found, h->ns);
 	}
-	vec_done(&w.hosts);
-	idmap_done(&w.by_ns);
-	return n > 1;
+	host_looks_free(own);
+	return w;
 }

@@ -232,6 +232,8 @@ struct hot {
  * @param l copied; NULL: the defaults
  */
 void hot_init(struct hot *h, struct graph *g, const struct limits *l);
+/** As hot_init(), where derive_numa() was called: nothing of the graph changes. */
+void hot_init_completed(struct hot *h, struct graph *g, const struct limits *l);
 void hot_done(struct hot *h);
 
 struct waitfor;

@@ -1,11 +1,15 @@
 /* What becomes of what rules find: one finding of one root, who is blamed, how grave it is, in which order. */
 #include "unit.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis.h"
 #include "hosts.h"
+#include "mem.h"
 #include "rules_world.h"
+#include "strbuf.h"
 
 static bool has_command(const struct finding *fi, const char *part)
 {
@@ -640,6 +644,112 @@ TEST(each_host_is_measured_by_its_own_cpus_and_window)
 	done(&b);
 }
 
+#define HOSTS 9
+
+/* Hosts with different faults, which make a graph of all. */
+static void make_hosts(struct world *hosts)
+{
+	for (unsigned i = 0; i < HOSTS; i++) {
+		begin(&hosts[i]);
+		if (i % 3 == 1)
+			many_threads(&hosts[i]);
+		else if (i % 3 == 2)
+			memory_stalls(&hosts[i]);
+		if (i % 2)
+			faults(&hosts[i]);
+	}
+}
+
+static void gather(struct world *hosts, unsigned n, struct graph *ret)
+{
+	graph_init(ret);
+	for (unsigned i = 0; i < n; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "node-%u", i);
+		hosts_add(ret, &hosts[i].g, name);
+	}
+}
+
+/* All that findings tell, as text. */
+static void tell(const struct findings *f, struct strbuf *b)
+{
+	strbuf_clear(b);
+	vec_for(&f->v, fi) {
+		strbuf_addf(b, "%s %d %u %u %llu %s %s %s\n", fi->rule, fi->severity, fi->confidence_pct, fi->root,
+			    (unsigned long long)fi->lost_ns, fi->title, fi->why, fi->lost_basis ?: "-");
+		vec_for(&fi->subjects, s)
+			strbuf_addf(b, " %u", *s);
+		vec_for(&fi->values, v)
+			strbuf_addf(b, " %s=%.9g of %u", v->name, v->value, v->node);
+		vec_for(&fi->advice, a)
+			strbuf_addf(b, " %s", *a);
+		vec_for(&fi->commands, c)
+			strbuf_addf(b, " %s", *c);
+		vec_for(&fi->also, a)
+			strbuf_addf(b, " %s %s %s", a->rule, a->title, a->why);
+		strbuf_addc(b, '\n');
+	}
+	vec_for(&f->verdicts, v)
+		strbuf_addf(b, "%s %d %s %s %u\n", v->rule->id, v->verdict, v->evidence ?: "-", v->how ?: "-", v->findings);
+}
+
+/* With these means there is the same to tell as without. @return hosts that were looked at anew */
+static size_t analyse_both_ways(struct world *hosts, unsigned n, const struct analysis_means *means)
+{
+	struct strbuf plain = {0}, other = {0};
+	struct hosts_memory_counts counts = {0};
+	struct analysis k;
+	struct graph g;
+
+	gather(hosts, n, &g);
+	analysis_init(&k, &g, NULL, NULL);
+	tell(&k.findings, &plain);
+	analysis_done(&k);
+	graph_done(&g);
+	gather(hosts, n, &g);
+	analysis_init_with(&k, &g, NULL, NULL, means);
+	tell(&k.findings, &other);
+	assert_true(k.findings.v.n >= n / 2);
+	analysis_done(&k);
+	graph_done(&g);
+	assert_string_equal(plain.s, other.s);
+	strbuf_done(&plain);
+	strbuf_done(&other);
+	if (means->memory)
+		hosts_memory_get(means->memory, &counts);
+	assert_int_equal(counts.hosts, means->memory ? n : 0);
+	return counts.looked;
+}
+
+/* However many threads look, and whatever is known from before: the findings are those of an analysis from the beginning. */
+TEST(hosts_that_are_as_they_were_are_not_looked_at_again)
+{
+	struct world *hosts = mem_alloc(HOSTS * sizeof(*hosts));
+	struct analysis_means m = {.threads = 3};
+
+	make_hosts(hosts);
+	assert_int_equal(analyse_both_ways(hosts, HOSTS, &m), 0);
+	m.memory = hosts_memory_new();
+	assert_int_equal(analyse_both_ways(hosts, HOSTS, &m), HOSTS);
+	assert_int_equal(analyse_both_ways(hosts, HOSTS, &m), 0);
+	/* One field of one of them. */
+	set_times(&hosts[4], hosts[4].thread[0], 1.5, 3);
+	assert_int_equal(analyse_both_ways(hosts, HOSTS, &m), 1);
+	/* A new value where there was none, and the state of a source. */
+	SET(process, at(&hosts[1], hosts[1].rank[0]), rss_bytes, 7 * MIB);
+	graph_add_status(&hosts[2].g, "counters core", "off", NULL, "not here");
+	assert_int_equal(analyse_both_ways(hosts, HOSTS, &m), 2);
+	/* Who was away is looked at again. */
+	assert_int_equal(analyse_both_ways(hosts, HOSTS - 1, &m), 0);
+	m.threads = 1;
+	assert_int_equal(analyse_both_ways(hosts, HOSTS, &m), 1);
+	hosts_memory_free(m.memory);
+	for (unsigned i = 0; i < HOSTS; i++)
+		done(&hosts[i]);
+	free(hosts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -669,6 +779,7 @@ int main(void)
 		cmocka_unit_test(an_uncertain_hang_is_a_notice),
 		cmocka_unit_test(a_stopped_process_that_nobody_waits_for_is_a_notice),
 		cmocka_unit_test(each_host_is_measured_by_its_own_cpus_and_window),
+		cmocka_unit_test(hosts_that_are_as_they_were_are_not_looked_at_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

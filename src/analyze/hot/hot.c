@@ -267,6 +267,12 @@ static void list_unseen(struct hot *h)
 
 void hot_init(struct hot *h, struct graph *g, const struct limits *l)
 {
+	derive_numa(g);
+	hot_init_completed(h, g, l);
+}
+
+void hot_init_completed(struct hot *h, struct graph *g, const struct limits *l)
+{
 	memset(h, 0, sizeof(*h));
 	h->g = g;
 	arena_init(&h->arena);
@@ -275,7 +281,6 @@ void hot_init(struct hot *h, struct graph *g, const struct limits *l)
 	else
 		limits_init(&h->limits);
 	h->window_ns = g->meta.window_ns;
-	derive_numa(g);
 	list_threads(h);
 	hot_fill(h);
 	hot_fill_places(h);
