@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "fleet/fleet.h"
 #include "flight.h"
 #include "json.h"
 #include "mem.h"
@@ -20,7 +21,6 @@
 #include "studied.h"
 
 #define REST_TIMES 4
-#define REST_TIMES_FLEET 1
 #define LIST_MAX   50 /* of each list in an answer */
 
 #define PAST_MAX   1000
@@ -37,6 +37,7 @@ struct analyzer {
 	struct server *s;
 	pthread_t thread;
 	struct limits limits;
+	struct analysis_means means;
 	VEC(struct known) known;
 	VEC(struct known) past; /* that are over, in that order; without their keys */
 	uint64_t past_from_ns;	/* before this some were forgotten */
@@ -234,14 +235,25 @@ static const struct {
 	     {RENDER_HOTSPOTS, write_hotspots}, {RENDER_BOTTLENECKS, write_bottlenecks}, {RENDER_FINDINGS, write_findings}};
 #define NTEXTS (sizeof(texts) / sizeof(texts[0]))
 
+/* A host has its work to do. A fleet has its machine to itself: no longer than until the next graph is due. */
+static uint64_t rest_after(const struct server *s, uint64_t took_ns)
+{
+	uint64_t interval = s->o->interval_ns, left = interval > took_ns ? interval - took_ns : 0;
+
+	if (!s->fleet)
+		return took_ns * REST_TIMES;
+	return took_ns < left ? took_ns : left;
+}
+
 static void analyse(struct analyzer *z, struct snapshot *snap)
 {
+	struct hosts_memory_counts hosts = {0};
 	struct strbuf made[NTEXTS] = {0};
 	uint64_t began = clock_mono_ns(), one = 1;
 	struct studied *k = mem_alloc(sizeof(*k));
 	bool news;
 
-	studied_init(k, snap, &z->limits);
+	studied_init(k, snap, &z->limits, &z->means);
 	for (size_t i = 0; i < NTEXTS; i++)
 		render(snap, &k->all, texts[i].write, &made[i]);
 	news = compare(z, &k->all, snap);
@@ -250,11 +262,15 @@ static void analyse(struct analyzer *z, struct snapshot *snap)
 	for (size_t i = 0; i < NTEXTS; i++)
 		snapshot_keep_text(snap, texts[i].what, &made[i]);
 	atomic_store_explicit(&snap->analysed, true, memory_order_release);
+	if (z->means.memory)
+		hosts_memory_get(z->means.memory, &hosts);
 	pthread_mutex_lock(&z->lock);
+	z->counts.hosts = hosts.hosts;
+	z->counts.hosts_looked = hosts.looked;
 	z->counts.analyses++;
 	z->counts.last_ns = clock_mono_ns() - began;
 	z->counts.busy_ns += z->counts.last_ns;
-	z->counts.rest_ns = z->counts.last_ns * (z->s->fleet ? REST_TIMES_FLEET : REST_TIMES);
+	z->counts.rest_ns = rest_after(z->s, z->counts.last_ns);
 	z->counts.newest_ns = snap->end_ns;
 	pthread_mutex_unlock(&z->lock);
 	if (news && write(z->s->news_fd, &one, sizeof(one)) < 0)
@@ -296,6 +312,8 @@ int analyzer_start(struct analyzer **ret, struct server *s, struct err *e)
 
 	z->s = s;
 	z->limits = *s->o->limits;
+	if (s->fleet)
+		z->means = (struct analysis_means){.threads = fleet_threads(), .memory = hosts_memory_new()};
 	pthread_mutex_init(&z->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -303,6 +321,7 @@ int analyzer_start(struct analyzer **ret, struct server *s, struct err *e)
 	pthread_condattr_destroy(&attr);
 	rc = -pthread_create(&z->thread, NULL, run, z);
 	if (rc < 0) {
+		hosts_memory_free(z->means.memory);
 		free(z);
 		return err_set(e, rc, "start the analysing thread");
 	}
@@ -327,6 +346,7 @@ void analyzer_stop(struct analyzer *z)
 	vec_for(&z->past, it)
 		free(it->text);
 	vec_done(&z->past);
+	hosts_memory_free(z->means.memory);
 	pthread_cond_destroy(&z->wake);
 	pthread_mutex_destroy(&z->lock);
 	free(z);

@@ -8,7 +8,8 @@
 /*
  * The thread that analyses snapshots: topology, threads, waits, findings. It takes the newest one that
  * there is, so that it falls behind rather than pile up work, and rests as long as its work took, four times; that of a fleet,
- * which has its machine to itself, once.
+ * which has its machine to itself, once, and no longer than until the next graph is due. Of a fleet several threads work, and
+ * what was found on a host of which nothing else is told since is not sought again.
  */
 struct analyzer;
 struct server;
@@ -18,6 +19,7 @@ struct analyzer_counts {
 	uint64_t last_ns, busy_ns; /**< what the last one took, and all together */
 	uint64_t rest_ns;	   /**< between the last one's end and the next one's begin, at least */
 	uint64_t newest_ns;	   /**< end of the window that was analysed last, since 1970; 0: none yet */
+	uint64_t hosts, hosts_looked; /**< of the last one, with several: hosts, and those of which something else was told than before */
 	uint64_t raised, cleared;  /**< findings that came and went */
 	unsigned current[4];	   /**< findings there are, by severity */
 };

@@ -85,8 +85,8 @@ static void write_diff(struct server *s, struct snapshot *from, struct snapshot 
 	struct compare c;
 	struct err e;
 
-	studied_init(&k->a, from, s->o->limits);
-	studied_init(&k->b, to, s->o->limits);
+	studied_init(&k->a, from, s->o->limits, NULL);
+	studied_init(&k->b, to, s->o->limits, NULL);
 	compare_init(&c, &(struct compared){&k->a.all.study, &k->a.all.findings},
 		     &(struct compared){&k->b.all.study, &k->b.all.findings});
 	json_writer_init_strbuf(&w, b, 0);

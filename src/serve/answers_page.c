@@ -48,7 +48,7 @@ static void with_analysis(const struct limits *l, struct snapshot *snap, void (*
 {
 	struct studied *k = mem_alloc(sizeof(*k));
 
-	studied_init(k, snap, l);
+	studied_init(k, snap, l, NULL);
 	write(k, b);
 	studied_done(k);
 	free(k);

@@ -7,6 +7,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "mem.h"
+
 #define LEAST      512  /* bytes; below that a packet is a packet */
 #define GZIP_LEVEL 4    /* on the capture 2 % larger than level 6, in half of its time */
 #define ZSTD_LEVEL 3    /* likewise, of 5 */
@@ -130,4 +132,16 @@ bool encoding_pack(enum encoding e, const struct strbuf *in, struct strbuf *out)
 		return true;
 	strbuf_done(out);
 	return false;
+}
+
+void encoding_unpack_zstd(const struct strbuf *in, struct strbuf *out)
+{
+	size_t n = (size_t)ZSTD_getFrameContentSize(in->s, in->n);
+
+	strbuf_reserve(out, n);
+	out->n = ZSTD_decompress(out->s, n, in->s, in->n);
+	/* It is our own: the only reason to fail is memory. */
+	if (ZSTD_isError(out->n))
+		mem_exhausted(n);
+	out->s[out->n] = '\0';
 }

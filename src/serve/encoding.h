@@ -21,3 +21,5 @@ enum encoding encoding_choose(const char *accept);
 
 /** Pack. @return false: plain is wanted, or it is not worth it, and @p out is empty */
 bool encoding_pack(enum encoding e, const struct strbuf *in, struct strbuf *out);
+/** What encoding_pack() made with ENCODING_ZSTD, as it was before. @param out empty */
+void encoding_unpack_zstd(const struct strbuf *in, struct strbuf *out);

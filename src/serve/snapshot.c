@@ -7,6 +7,8 @@
 #include "mem.h"
 #include "numa_score.h"
 
+#define PACKED_ABOVE (1u << 20) /* bytes of a text of the analysis: a fleet's topology has a hundred MiB, a tenth of that packed */
+
 struct snapshot *snapshot_new(void)
 {
 	struct snapshot *s = mem_alloc(sizeof(*s));
@@ -91,6 +93,11 @@ const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
 		fit(&r->plain);
 		atomic_fetch_add(&s->bytes, r->plain.cap);
 	}
+	if (r->made && !r->plain.s && want != ENCODING_ZSTD) {
+		encoding_unpack_zstd(&r->packed[ENCODING_ZSTD], &r->plain);
+		fit(&r->plain);
+		atomic_fetch_add(&s->bytes, r->plain.cap);
+	}
 	if (r->made && !(r->tried & 1u << want)) {
 		r->tried |= 1u << want;
 		if (encoding_pack(want, &r->plain, packed)) {
@@ -103,6 +110,17 @@ const struct strbuf *snapshot_text(struct snapshot *s, enum rendering what,
 	return !r->made ? NULL : packed->n ? packed : &r->plain;
 }
 
+/* Of an analysis the packed text has to stay. */
+static bool take_plain(struct snapshot *s, struct rendered *r, struct strbuf *ret)
+{
+	if (!r->plain.s || !r->packed[ENCODING_ZSTD].n)
+		return false;
+	*ret = r->plain;
+	memset(&r->plain, 0, sizeof(r->plain));
+	atomic_fetch_sub(&s->bytes, ret->cap);
+	return true;
+}
+
 bool snapshot_take_texts(struct snapshot *s, struct snapshot_texts *ret)
 {
 	bool some = false;
@@ -111,8 +129,12 @@ bool snapshot_take_texts(struct snapshot *s, struct snapshot_texts *ret)
 	for (int i = 0; i < RENDER_COUNT; i++) {
 		struct rendered *r = &s->texts[i];
 
-		if (!r->made || (i >= RENDER_TOPOLOGY && i <= RENDER_FINDINGS))
+		if (!r->made)
 			continue;
+		if (i >= RENDER_TOPOLOGY && i <= RENDER_FINDINGS) {
+			some |= take_plain(s, r, &ret->v[i][0]);
+			continue;
+		}
 		some = true;
 		ret->v[i][0] = r->plain;
 		memcpy(ret->v[i] + 1, r->packed, sizeof(r->packed));
@@ -136,13 +158,20 @@ void snapshot_texts_done(struct snapshot_texts *t)
 void snapshot_keep_text(struct snapshot *s, enum rendering what, struct strbuf *b)
 {
 	struct rendered *r = &s->texts[what];
+	struct strbuf *kept = &r->plain;
 
 	pthread_mutex_lock(&r->lock);
 	strbuf_done(&r->plain);
-	fit(b);
-	r->plain = *b;
+	if (b->n > PACKED_ABOVE && encoding_pack(ENCODING_ZSTD, b, &r->packed[ENCODING_ZSTD])) {
+		kept = &r->packed[ENCODING_ZSTD];
+		r->tried |= 1u << ENCODING_ZSTD;
+		strbuf_done(b);
+	} else {
+		r->plain = *b;
+	}
+	fit(kept);
 	r->made = true;
-	atomic_fetch_add(&s->bytes, b->cap);
+	atomic_fetch_add(&s->bytes, kept->cap);
 	pthread_mutex_unlock(&r->lock);
 	memset(b, 0, sizeof(*b));
 }

@@ -38,7 +38,7 @@ enum rendering {
 /** A text, and the same packed. */
 struct rendered {
 	pthread_mutex_t lock; /**< also while it is made; taken before that of the snapshot */
-	struct strbuf plain;
+	struct strbuf plain; /**< empty: only the one packed with zstd is kept, until somebody asks for another */
 	struct strbuf packed[ENCODING_COUNT]; /**< empty: not made, or not smaller */
 	unsigned tried;                       /**< a bit for each encoding */
 	bool made;
@@ -85,7 +85,7 @@ struct snapshot_texts {
 };
 
 /**
- * Take out those that can be made again: not those of the analysis. Only when nobody else holds the snapshot, nor can get it.
+ * Take out those that can be made again: of the analysis, what is kept packed as well. Only when nobody else holds the snapshot, nor can get it.
  *
  * @param ret snapshot_texts_done(), only after true
  * @return false: there are none
@@ -93,5 +93,5 @@ struct snapshot_texts {
 bool snapshot_take_texts(struct snapshot *s, struct snapshot_texts *ret);
 void snapshot_texts_done(struct snapshot_texts *t);
 
-/** Keep @p b, which is emptied, as the text @p what. Only before `analysed` is set. */
+/** Keep @p b, which is emptied, as the text @p what: a large one packed. Only before `analysed` is set. */
 void snapshot_keep_text(struct snapshot *s, enum rendering what, struct strbuf *b);

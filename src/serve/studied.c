@@ -58,8 +58,9 @@ static void copy_amounts(struct studied *k, const struct interval_amounts *from,
 	}
 }
 
-void studied_init(struct studied *k, struct snapshot *s, const struct limits *l)
+void studied_init(struct studied *k, struct snapshot *s, const struct limits *l, const struct analysis_means *m)
 {
+	static const struct analysis_means none;
 	uint32_t *nodes;
 
 	memset(k, 0, sizeof(*k));
@@ -73,7 +74,7 @@ void studied_init(struct studied *k, struct snapshot *s, const struct limits *l)
 	copy_timeline(&k->time, &s->time, nodes);
 	copy_amounts(k, &s->amounts, nodes);
 	free(nodes);
-	analysis_init(&k->all, &k->g, &k->time, l);
+	analysis_init_with(&k->all, &k->g, &k->time, l, m ?: &none);
 }
 
 void studied_done(struct studied *k)

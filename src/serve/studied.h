@@ -14,6 +14,6 @@ struct studied {
 	struct analysis all;
 };
 
-/** @param s is held by the caller as long as @p k */
-void studied_init(struct studied *k, struct snapshot *s, const struct limits *l);
+/** @param s is held by the caller as long as @p k; @param m is used during the call, NULL: none */
+void studied_init(struct studied *k, struct snapshot *s, const struct limits *l, const struct analysis_means *m);
 void studied_done(struct studied *k);

@@ -88,11 +88,59 @@ TEST(texts_of_older_ones_are_forgotten_and_made_again)
 	board_free(b);
 }
 
+/* A large one is kept packed, and comes as it is asked for; what was unpacked is forgotten when nobody holds it. */
+TEST(large_texts_of_an_analysis_are_kept_packed)
+{
+	struct board *b = board_new(&(struct board_limits){.keep_ns = 1000 * SECOND, .keep_bytes = 64 << 20, .spacing_ns = SECOND});
+	struct strbuf text = {0}, same = {0};
+	struct snapshot *s = snapshot_new();
+	const struct strbuf *got;
+	enum encoding as;
+	size_t packed;
+
+	(void)state;
+	for (unsigned i = 0; text.n < 3 << 20; i++)
+		strbuf_addf(&text, "{\"place\":%u},", i % 7777);
+	strbuf_addn(&same, text.s, text.n);
+	s->end_ns = 100 * SECOND;
+	snapshot_seal(s);
+	snapshot_keep_text(s, RENDER_TOPOLOGY, &text);
+	assert_int_equal(text.n, 0);
+	packed = atomic_load(&s->bytes);
+	assert_true(packed < same.n / 4);
+	got = snapshot_text(s, RENDER_TOPOLOGY, NULL, NULL, ENCODING_ZSTD, &as);
+	assert_int_equal(as, ENCODING_ZSTD);
+	encoding_unpack_zstd(got, &text);
+	assert_int_equal(text.n, same.n);
+	assert_memory_equal(text.s, same.s, same.n);
+	assert_int_equal(atomic_load(&s->bytes), packed);
+	got = snapshot_text(s, RENDER_TOPOLOGY, NULL, NULL, ENCODING_GZIP, &as);
+	assert_int_equal(as, ENCODING_GZIP);
+	got = snapshot_text(s, RENDER_TOPOLOGY, NULL, NULL, ENCODING_PLAIN, &as);
+	assert_int_equal(as, ENCODING_PLAIN);
+	assert_string_equal(got->s, same.s);
+	assert_true(atomic_load(&s->bytes) > same.n);
+	/* Only the board holds it: by the next one but one it is small again, and as whole as before. */
+	board_put(b, s);
+	snapshot_unref(s);
+	put(b, 101, true);
+	put(b, 102, false);
+	s = board_find(b, 1);
+	assert_true(atomic_load(&s->bytes) < same.n / 2);
+	got = snapshot_text(s, RENDER_TOPOLOGY, NULL, NULL, ENCODING_PLAIN, &as);
+	assert_string_equal(got->s, same.s);
+	snapshot_unref(s);
+	strbuf_done(&text);
+	strbuf_done(&same);
+	board_free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_newest_that_was_analysed_stays_however_old),
 		cmocka_unit_test(texts_of_older_ones_are_forgotten_and_made_again),
+		cmocka_unit_test(large_texts_of_an_analysis_are_kept_packed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,6 +46,7 @@ static void answer_fleet(struct server *s, const struct request *r, struct reply
 	json_key_u64(&w, "analyses", k.analyses);
 	json_key_u64(&w, "analysis_ns", k.last_ns);
 	json_key_u64(&w, "analysed_end_ns", k.newest_ns);
+	json_key_u64(&w, "analysed_anew", k.hosts_looked);
 	json_key_u64(&w, "in_graph", c.hosts);
 	json_key_u64(&w, "silent", c.stale);
 	json_key_u64(&w, "joined", c.joined);

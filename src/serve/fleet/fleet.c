@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -15,6 +16,7 @@
 #include "json.h"
 #include "log.h"
 #include "mem.h"
+#include "parallel.h"
 #include "stitch.h"
 
 #define BATCH	     128
@@ -22,6 +24,8 @@
 #define BACKOFF_FIRST_NS (NS_PER_SEC / 4)
 #define BACKOFF_MOST_NS	 (10 * NS_PER_SEC)
 #define FORGET_EVERY_NS	 (60 * NS_PER_SEC)
+#define THREADS_MOST 4
+#define COMING_MOST  32 /* hosts whose graphs are in memory beside the one of all */
 
 struct fleet {
 	struct fleet_options o;
@@ -214,12 +218,35 @@ void fleet_close(struct fleet *f)
 	free(f);
 }
 
+unsigned fleet_threads(void)
+{
+	cpu_set_t cpus;
+	unsigned n = sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : (unsigned)CPU_COUNT(&cpus);
+
+	return n < THREADS_MOST ? n : THREADS_MOST;
+}
+
+/* A host whose turn has come: read by whichever thread is free, added in order. */
+struct coming {
+	char name[FLEET_HOST_BYTES + 12];
+	char *payload;
+	size_t n;
+	uint64_t missing;
+	bool stale;
+	struct graph g;
+	int rc; /* of reading it */
+	struct err e;
+};
+
 /* All hosts side by side, before their connections are joined. */
 struct gathering {
 	struct graph all;
 	uint64_t since_ns;
 	uint64_t hosts, stale;
 	char last[FLEET_HOST_BYTES]; /* name of the host before */
+	struct coming coming[COMING_MOST];
+	size_t n;
+	unsigned threads;
 };
 
 /* An agent tells of its own host, and of no other. */
@@ -239,61 +266,97 @@ static void add_trouble(struct graph *g, const char *host, const char *reason)
 	graph_add_status(g, graph_str(g, source), "off", NULL, graph_str(g, reason));
 }
 
+static void read_one(void *ctx, unsigned thread, size_t i)
+{
+	struct coming *c = &((struct gathering *)ctx)->coming[i];
+
+	(void)thread;
+	if (c->stale)
+		return;
+	graph_init(&c->g);
+	c->rc = fleet_unpack(c->payload, c->n, &c->g, NULL, &c->e);
+	if (!c->rc && !tells_of_itself(&c->g))
+		c->rc = err_msg(&c->e, -EBADMSG, "it tells of other hosts");
+}
+
+static void add_one(struct gathering *k, struct coming *c)
+{
+	if (c->stale) {
+		k->stale++;
+		add_trouble(&k->all, c->name, "nothing was heard of it lately");
+		return;
+	}
+	if (c->rc < 0) {
+		add_trouble(&k->all, c->name, c->e.msg);
+	} else {
+		hosts_add(&k->all, &c->g, c->name);
+		k->hosts++;
+		if (c->missing) {
+			snprintf(c->name + strlen(c->name), 9, ": fleet");
+			graph_add_loss(&k->all, graph_str(&k->all, c->name), "messages_missing", c->missing);
+		}
+	}
+	graph_done(&c->g);
+	free(c->payload);
+}
+
+static void add_coming(struct gathering *k)
+{
+	parallel_for(k->threads, k->n, read_one, k);
+	for (size_t i = 0; i < k->n; i++)
+		add_one(k, &k->coming[i]);
+	k->n = 0;
+}
+
 static int gather(void *ctx, const struct fleet_host *h, struct err *e)
 {
 	struct gathering *k = ctx;
-	char name[FLEET_HOST_BYTES + 12];
-	struct graph g;
-	int rc;
+	struct coming *c = &k->coming[k->n++];
 
+	(void)e;
+	memset(c, 0, sizeof(*c));
 	/* Two of one name: the boot tells them apart. */
-	snprintf(name, sizeof(name), strcmp(k->last, h->host) ? "%s" : "%s-%.8s", h->host, h->boot);
+	snprintf(c->name, sizeof(c->name), strcmp(k->last, h->host) ? "%s" : "%s-%.8s", h->host, h->boot);
 	snprintf(k->last, sizeof(k->last), "%s", h->host);
-	if (h->end_ns < k->since_ns) {
-		k->stale++;
-		add_trouble(&k->all, name, "nothing was heard of it lately");
-		return 0;
+	c->stale = h->end_ns < k->since_ns;
+	c->missing = h->missing;
+	if (!c->stale) {
+		c->n = h->n;
+		c->payload = mem_alloc(h->n);
+		if (h->n)
+			memcpy(c->payload, h->payload, h->n);
 	}
-	graph_init(&g);
-	rc = fleet_unpack(h->payload, h->n, &g, NULL, e);
-	if (!rc && !tells_of_itself(&g))
-		rc = err_msg(e, -EBADMSG, "it tells of other hosts");
-	if (!rc) {
-		hosts_add(&k->all, &g, name);
-		k->hosts++;
-		if (h->missing) {
-			snprintf(name + strlen(name), 9, ": fleet");
-			graph_add_loss(&k->all, graph_str(&k->all, name), "messages_missing", h->missing);
-		}
-	} else {
-		add_trouble(&k->all, name, e->msg);
-	}
-	graph_done(&g);
+	if (k->n == COMING_MOST)
+		add_coming(k);
 	return 0;
 }
 
 int fleet_graph(struct fleet *f, struct graph *ret, struct err *e)
 {
 	uint64_t began = clock_mono_ns(), now = clock_real_ns();
-	struct gathering k = {.since_ns = now > f->o.stale_ns ? now - f->o.stale_ns : 0};
+	struct gathering *k = mem_alloc(sizeof(*k));
 	struct stitched found;
 	int rc;
 
-	graph_init(&k.all);
-	rc = fleet_store_each(f->reader, now > f->o.forget_ns ? now - f->o.forget_ns : 0, true, gather, &k, e);
+	k->since_ns = now > f->o.stale_ns ? now - f->o.stale_ns : 0;
+	k->threads = fleet_threads();
+	graph_init(&k->all);
+	rc = fleet_store_each(f->reader, now > f->o.forget_ns ? now - f->o.forget_ns : 0, true, gather, k, e);
+	add_coming(k);
 	if (!rc) {
-		stitch(ret, &k.all, f->o.clock_ns, &found);
-		hosts_copy_about(ret, &k.all);
+		stitch(ret, &k->all, f->o.clock_ns, &found);
+		hosts_copy_about(ret, &k->all);
 		if (!ret->meta.window_ns)
 			ret->meta.start_ns = now;
 		pthread_mutex_lock(&f->lock);
 		f->counts.world_ns = clock_mono_ns() - began;
-		f->counts.hosts = k.hosts;
-		f->counts.stale = k.stale;
+		f->counts.hosts = k->hosts;
+		f->counts.stale = k->stale;
 		f->counts.joined = found.joined / 2;
 		pthread_mutex_unlock(&f->lock);
 	}
-	graph_done(&k.all);
+	graph_done(&k->all);
+	free(k);
 	return rc;
 }
 

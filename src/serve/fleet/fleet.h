@@ -50,6 +50,8 @@ void fleet_close(struct fleet *f);
  * @return 0, or -errno: the store cannot be read
  */
 int fleet_graph(struct fleet *f, struct graph *ret, struct err *e);
+/** How many threads work on all hosts: one for each CPU that this process may use, at most 4. */
+unsigned fleet_threads(void);
 /** The hosts as a JSON array: who, when, and what came of each. Any thread. */
 int fleet_list(struct fleet *f, struct strbuf *b, struct err *e);
 void fleet_get(struct fleet *f, struct fleet_counts *ret);
