@@ -40,12 +40,8 @@ static void answer_summary(struct server *s, const struct request *r, struct rep
 
 static void answer_metrics(struct server *s, const struct request *r, struct reply *a)
 {
-	struct metrics m;
-
 	(void)r;
-	metrics_init(&m, s);
-	metrics_prometheus(&m, &a->body);
-	metrics_done(&m);
+	metrics_text(s, &a->body);
 }
 
 static void answer_openapi(struct server *s, const struct request *r, struct reply *a)

@@ -47,6 +47,9 @@ struct server;
 void metrics_init(struct metrics *m, struct server *s);
 void metrics_done(struct metrics *m);
 
+/** The same as Prometheus' text; what is of the newest snapshot is written once for each. */
+void metrics_text(struct server *s, struct strbuf *b);
+
 /** Add the figures of a graph. */
 void metrics_add_graph(struct metrics *m, struct graph *g);
 

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,9 +13,12 @@
 #include "finding.h"
 #include "flight.h"
 #include "http.h"
+#include "mem.h"
 #include "metrics.h"
 #include "server.h"
 #include "sink.h"
+
+#define SOURCES_MOST 200 /* of a fleet: a host has about 40, all of them the same */
 
 static void add_one(struct metrics *m, enum metric_kind kind, const char *name, const char *unit,
 		    const char *help, double v)
@@ -185,6 +189,60 @@ static void add_process(struct metrics *m, struct server *s)
 		(double)s->started_ns / 1e9);
 }
 
+/* What several hosts tell of their sources, "HOST: SOURCE", added up; whatever they tell, a bounded number. */
+struct source_sum {
+	const char *source, *what;
+	double n;
+};
+
+struct source_sums {
+	struct source_sum v[SOURCES_MOST];
+	size_t n;
+	double rest;
+};
+
+static void sum_source(struct source_sums *s, const char *source, const char *what, double n)
+{
+	const char *behind = strstr(source, ": ");
+
+	source = behind ? behind + 2 : source;
+	for (size_t i = 0; i < s->n; i++)
+		if (!strcmp(s->v[i].source, source) && !strcmp(s->v[i].what, what)) {
+			s->v[i].n += n;
+			return;
+		}
+	if (s->n < SOURCES_MOST)
+		s->v[s->n++] = (struct source_sum){source, what, n};
+	else
+		s->rest += n;
+}
+
+static void add_sums(struct metrics *m, const char *name, const char *label, const char *help, const struct source_sums *s)
+{
+	struct metric *f = metrics_family(m, METRIC_GAUGE, name, "1", help);
+
+	for (size_t i = 0; i < s->n; i++)
+		metrics_sample(m, f, s->v[i].n, "source", s->v[i].source, label, s->v[i].what, NULL);
+	if (s->rest > 0)
+		metrics_sample(m, f, s->rest, "source", "other", label, "", NULL);
+}
+
+static void add_sources_of_hosts(struct metrics *m, const struct graph *g)
+{
+	struct source_sums *s = mem_alloc(sizeof(*s));
+
+	vec_for(&g->status, it)
+		if (strcmp(it->state, "blind"))
+			sum_source(s, it->source, it->state, 1);
+	add_sums(m, "witty_fleet_source_hosts", "state", "Hosts with a source in that state: ok, reduced, off.", s);
+	memset(s, 0, sizeof(*s));
+	vec_for(&g->losses, it)
+		sum_source(s, it->source, it->cause, (double)it->count);
+	add_sums(m, "witty_fleet_lost", "cause",
+		 "Events and reads that the agents of the hosts in the newest graph have lost; each agent counts its own.", s);
+	free(s);
+}
+
 /* Status, losses and costs of the sources: their names are those of the program. */
 static void add_sources(struct metrics *m, struct graph *g)
 {
@@ -209,17 +267,18 @@ static void add_sources(struct metrics *m, struct graph *g)
 	}
 }
 
-void metrics_init(struct metrics *m, struct server *s)
+static void begin(struct metrics *m, const struct server *s)
 {
-	struct snapshot *snap = board_newest(s->board);
-	struct metric *f;
-
 	memset(m, 0, sizeof(*m));
 	arena_init(&m->arena);
 	m->start_ns = s->started_ns;
 	m->now_ns = clock_real_ns();
-	f = metrics_family(m, METRIC_GAUGE, "witty_build_info", "1", "1, with the version as a label.");
-	metrics_sample(m, f, 1, "version", WITTY_VERSION, NULL);
+}
+
+static void add_own(struct metrics *m, struct server *s)
+{
+	metrics_sample(m, metrics_family(m, METRIC_GAUGE, "witty_build_info", "1", "1, with the version as a label."), 1, "version",
+		       WITTY_VERSION, NULL);
 	add_collector(m, s);
 	add_http(m, s);
 	add_analysis(m, s);
@@ -227,11 +286,54 @@ void metrics_init(struct metrics *m, struct server *s)
 	add_flight(m, s);
 	add_fleet(m, s);
 	add_process(m, s);
-	if (snap) {
-		pthread_mutex_lock(&snap->lock);
-		metrics_add_graph(m, &snap->g);
+}
+
+static void add_observed(struct metrics *m, const struct server *s, struct snapshot *snap)
+{
+	pthread_mutex_lock(&snap->lock);
+	metrics_add_graph(m, &snap->g);
+	if (s->fleet)
+		add_sources_of_hosts(m, &snap->g);
+	else
 		add_sources(m, &snap->g);
-		pthread_mutex_unlock(&snap->lock);
+	pthread_mutex_unlock(&snap->lock);
+}
+
+void metrics_init(struct metrics *m, struct server *s)
+{
+	struct snapshot *snap = board_newest(s->board);
+
+	begin(m, s);
+	add_own(m, s);
+	if (snap)
+		add_observed(m, s, snap);
+	snapshot_unref(snap);
+}
+
+static void write_observed(void *ctx, struct snapshot *snap, struct strbuf *b)
+{
+	struct metrics m;
+
+	begin(&m, ctx);
+	add_observed(&m, ctx, snap);
+	metrics_prometheus(&m, b);
+	metrics_done(&m);
+}
+
+void metrics_text(struct server *s, struct strbuf *b)
+{
+	struct snapshot *snap = board_newest(s->board);
+	struct metrics m;
+
+	begin(&m, s);
+	add_own(&m, s);
+	metrics_prometheus(&m, b);
+	metrics_done(&m);
+	if (snap) {
+		enum encoding plain;
+		const struct strbuf *text = snapshot_text(snap, RENDER_METRICS, write_observed, s, ENCODING_PLAIN, &plain);
+
+		strbuf_addn(b, strbuf_str(text), text->n);
 	}
 	snapshot_unref(snap);
 }

@@ -32,6 +32,7 @@ enum rendering {
 	RENDER_FINDINGS,
 	RENDER_PAGE,
 	RENDER_PAGE_DATA,
+	RENDER_METRICS,    /**< of the observed, in Prometheus' format */
 	RENDER_COUNT
 };
 

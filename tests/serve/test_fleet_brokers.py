@@ -143,6 +143,12 @@ def nats_away():
                         f.until(lambda: f.fleet()["refused"] == 1, "what is no message is counted")
                     status, body = f.ask("/metrics")
                     assert status == 200 and b"witty_fleet_messages_refused_total 1.0" in body
+                    # Of sources so many hosts, whatever their number; of what is there, on which host.
+                    f.until(lambda: b'host="host-1"' in f.ask("/metrics")[1], "figures of what the host has")
+                    body = f.ask("/metrics")[1]
+                    assert b'witty_fleet_source_hosts{source="' in body and b'"host-1: ' not in body, body
+                    check = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True, check=False)
+                    assert check.returncode == 0 and not check.stderr, check
                     assert ranges(folder + "/2")[0][0] == 1, (ranges(folder + "/2"), counts)
             finally:
                 broker.terminate()
