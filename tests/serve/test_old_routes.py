@@ -21,6 +21,15 @@ OLD_TYPES = {"ConsoleGraphSubscriber", "NaiveMemoryStorageGraphSubscriber", "Fil
              "FileJsonGraphSubscriber", "HttpPostGraphSubscriber"}
 
 
+def text_of(path):
+    """What is in it so far."""
+    try:
+        with open(path) as f:
+            return f.read()
+    except FileNotFoundError:
+        return ""
+
+
 def envelope(answer):
     assert answer.status == 200, (answer.status, answer.body[:300])
     assert answer.headers["content-type"].startswith("application/json")
@@ -141,14 +150,14 @@ def subscribers():
                                                    "expected_update_interval": 0.2}))
     assert added["status"] == "success" and added["subscriber_name"] == "one" and added["message"]
     path = OUT + "/out.json"
-    S.until(lambda: open(path).read().count("\n") >= 2, "two lines of graphs")
+    S.until(lambda: text_of(path).count("\n") >= 2, "two lines of graphs")
     with open(path) as f:
         document = json.loads(f.readline())
     assert list(document) == ["nodes", "edges"] and document["nodes"]
     again = S.ask("POST", "/subscriber", {"subscriber_type": "FileGraphDescSubscriber", "name": "one",
                                           "dump_path": "out.txt", "mode": "w"})
     assert again.status == 200
-    S.until(lambda: open(OUT + "/out.txt").read().startswith("Graph with "), "the text")
+    S.until(lambda: text_of(OUT + "/out.txt").startswith("Graph with "), "the text")
     named = [s for s in S.get("/subscribers").content["subscribers"] if s["name"] == "one"]
     assert [s["type"] for s in named] == ["FileGraphDescSubscriber"]
     own = envelope(S.ask("POST", "/subscriber", {"subscriber_type": "NaiveMemoryStorageGraphSubscriber"}))

