@@ -1,4 +1,5 @@
 /* Has system calls watched in turns while watching all of them would cost the observed too much. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ struct ipc_turns {
 	uint64_t asked_watched_ns; /* since the last question */
 	uint64_t watched_ns, unwatched_ns; /* of the period, since the last reading */
 	bool period, ending;  /* one goes on; it is over with the next reading */
+	bool fewer_waits; /* waits and wake-ups are looked at in looks only */
 	size_t before_period; /* samples of this interval from before it began */
 	double excess; /* newest answer */
 	/* Since open. */
@@ -160,20 +162,42 @@ static int turns_begin(struct ipc_turns *t, struct collect *c, struct err *e)
 	return rc;
 }
 
+/* Wake-ups are watched unless it costs too much, and in looks. Where they cannot be left out, they are watched. */
+static int watch_wakings(struct ipc_turns *t, struct collect *c, struct err *e)
+{
+	int rc;
+
+	if (!c->sched_probe)
+		return 0;
+	rc = sched_probe_watch_wakings(c->sched_probe, !t->fewer_waits || t->look_ns, e);
+	return rc == -ENOTSUP ? 0 : rc;
+}
+
+static int limit_waits(struct ipc_turns *t, struct collect *c, bool fewer, struct err *e)
+{
+	if (c->sched_probe)
+		sched_probe_limit(c->sched_probe, fewer ? DETAIL_MOST : 0);
+	t->fewer_waits = fewer;
+	return watch_wakings(t, c, e);
+}
+
 static int turns_end(struct ipc_turns *t, struct collect *c, struct err *e)
 {
+	int rc = limit_waits(t, c, false, e);
+
 	t->ending = true;
-	if (c->sched_probe)
-		sched_probe_limit(c->sched_probe, 0);
-	return hold(t, c, false, e);
+	return rc ?: hold(t, c, false, e);
 }
 
 static int look_begin(struct ipc_turns *t, struct collect *c, uint64_t now, struct err *e)
 {
+	int rc;
+
 	t->look_ns = now;
 	t->looks++;
 	t->due_ns = now + governor_look_ns(t->excess);
-	return hold(t, c, false, e);
+	rc = watch_wakings(t, c, e);
+	return rc ?: hold(t, c, false, e);
 }
 
 /* The question: what did hooks cost since the last one, and what follows from that? */
@@ -196,8 +220,8 @@ static int ask(struct ipc_turns *t, struct collect *c, uint64_t now, struct err 
 	else if (change == GOVERNOR_TURNS_END)
 		rc = turns_end(t, c, e);
 	/* Calls that are watched for nothing are no reason to look at fewer waits. */
-	else if (t->governor.in_turns && c->sched_probe)
-		sched_probe_limit(c->sched_probe, load.pct > t->governor.max_pct ? DETAIL_MOST : 0);
+	else if (t->governor.in_turns)
+		rc = limit_waits(t, c, load.pct > t->governor.max_pct, e);
 	if (!t->governor.in_turns)
 		t->due_ns = now + GOVERNOR_CHECK_NS;
 	else if (change == GOVERNOR_TURNS_BEGIN && !rc)
@@ -211,7 +235,7 @@ static int look_end(struct ipc_turns *t, struct collect *c, struct err *e)
 
 	t->due_ns = t->counted_ns + governor_gap_ns(&t->governor, t->excess, t->counted_ns - t->look_ns);
 	t->look_ns = 0;
-	return rc;
+	return rc ?: watch_wakings(t, c, e);
 }
 
 uint64_t collect_due_ns(const struct collect *c)
@@ -301,13 +325,14 @@ int ipc_turns_read(struct collect *c, struct err *e)
 static void describe_waits(const struct collect *c, struct graph *g)
 {
 	struct sched_plain p = sched_probe_plain(c->sched_probe);
-	char text[240];
+	char text[320];
 
 	if (!p.waits)
 		return;
 	snprintf(text, sizeof(text),
-		 "it was not looked at what %llu waits shorter than %u us were for (%.1f s): they are taken to be for what "
-		 "the same thread was seen to wait for (estimated_ns); times of threads are exact",
+		 "it was not looked at what %llu waits shorter than %u us were for, nor who ended them (%.1f s): they are taken to "
+		 "be for what the same thread was seen to wait for (estimated_ns), and ended by whom others were; times of threads "
+		 "are exact",
 		 (unsigned long long)p.waits, WAIT_SEGMENT_NS / 1000, (double)p.ns / 1e9);
 	graph_add_status(g, "overhead of waits", "reduced", NULL, text);
 }

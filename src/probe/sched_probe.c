@@ -502,6 +502,25 @@ int sched_probe_limit(struct sched_probe *p, uint32_t most)
 	return 0;
 }
 
+int sched_probe_watch_wakings(struct sched_probe *p, bool on, struct err *e)
+{
+	bool *unwatched = &p->bss->wakings_unwatched;
+	int rc;
+
+	if (on == !*unwatched)
+		return 0;
+	if (!on && (!p->storage || !p->bss->queue_clock))
+		return err_msg(e, -ENOTSUP, "this kernel does not tell when threads were woken");
+	if (!on) {
+		__atomic_store_n(unwatched, true, __ATOMIC_RELAXED);
+		p->plain.unwatched = true;
+	}
+	rc = ladder_switch(&p->ladder, "waking", on, e);
+	if (on && !rc)
+		__atomic_store_n(unwatched, false, __ATOMIC_RELAXED);
+	return rc;
+}
+
 struct sched_plain sched_probe_plain(const struct sched_probe *p)
 {
 	return p->plain_all;
@@ -524,11 +543,12 @@ int sched_probe_waits(struct sched_probe *p, int (*cb)(void *ctx, const struct w
 
 	vec_for(&p->entries, en)
 		add_plain(p, en);
-	if (p->plain.threads.n)
+	if (p->plain.threads.n || p->plain.unwatched)
 		rc = wait_sums_report(&p->waits, &names, wait_plain_sample, &p->plain) ?:
 		     wait_plain_report(&p->plain, cb, ctx);
 	else
 		rc = wait_sums_report(&p->waits, &names, cb, ctx);
+	p->plain.unwatched = p->bss->wakings_unwatched;
 	vec_for(&p->entries, en)
 		rc = rc ?: report_lost(en, cb, ctx);
 	return rc;

@@ -153,6 +153,15 @@ int sched_probe_segments(struct sched_probe *p, int (*cb)(void *ctx, const struc
  */
 int sched_probe_limit(struct sched_probe *p, uint32_t most);
 
+/**
+ * Watch wake-ups, as is done from the beginning, or do not. Without, the scheduler's own account tells how long threads
+ * were in run queues, so that times stay exact; it is not looked at what short waits are for, as with
+ * sched_probe_limit(), and nobody is seen to end one. Who ended waits is then spread by thread.
+ *
+ * @return 0; -ENOTSUP: not on this kernel, or nothing was read yet; -errno
+ */
+int sched_probe_watch_wakings(struct sched_probe *p, bool on, struct err *e);
+
 /** Waits that were taken to be like others, since open. */
 struct sched_plain {
 	uint64_t waits, ns;

@@ -6,14 +6,15 @@
 
 /*
  * Private to the layer: waits that only their time is known of are spread over what the same thread was seen to wait
- * for, and over who ended that, as often as each was seen. Sums stay exact.
+ * for, and over who ended that, as often as each was seen. Sums stay exact. So are those that nobody was seen to end
+ * while nobody could be.
  */
 
 /** A thread with such waits; by wait_sample.ended: what for, by whom. */
 struct plain_thread {
 	struct task_ident id;
-	uint64_t waits, ns;
-	uint64_t seen[2];   /**< waits in samples */
+	uint64_t waits[2], ns[2]; /**< to be spread */
+	uint64_t seen[2];   /**< waits in samples, over which they are */
 	uint64_t before[2]; /**< of those, in samples reported so far */
 	uint64_t gave_waits[2], gave_ns[2];
 };
@@ -23,6 +24,7 @@ struct wait_plain {
 	VEC(struct plain_thread) threads;
 	VEC(struct wait_sample) samples;
 	struct idmap by_thread;
+	bool unwatched; /**< wake-ups were not watched all the time since the last report */
 };
 
 void wait_plain_done(struct wait_plain *p);

@@ -122,8 +122,8 @@ def record(folder, bound):
 
 
 def moved(path):
-    """{(inode, direction): (bytes, estimated bytes)} of pipes, and {(inode, direction): bytes} of all that the thread
-    moved that used this pipe last."""
+    """{(inode, direction): (bytes, estimated bytes)} of pipes, {(inode, direction): bytes} of all that the thread
+    moved that used this pipe last, and {(inode, direction): that thread}."""
     found, threads, sums = {}, {}, {}
     for e in show(path, "edges", "--limit", "1000"):
         if e["type"] not in ("write_to", "read_from"):
@@ -135,7 +135,7 @@ def moved(path):
             key = int(pipe.split(":")[1]), e["type"]
             found[key] = e["bytes"], e.get("estimated_bytes") or 0
             threads[key] = thread
-    return found, {key: sums[thread, key[1]] for key, thread in threads.items()}
+    return found, {key: sums[thread, key[1]] for key, thread in threads.items()}, threads
 
 
 def check_sums(what, rows, tolerance):
@@ -148,7 +148,7 @@ def check_sums(what, rows, tolerance):
 
 def compare(path, rounds, inodes):
     """(problems, bytes that were estimated): sums of threads, the split of one, and whole pipes."""
-    found, whole = moved(path)
+    found, whole, _ = moved(path)
     got = lambda i, way: found.get((inodes[i], way), (0, 0))[0]
     wrote = [got(0, "write_to"), got(2, "write_to"), got(3, "write_to")]
     exact = [("asked, by the one who reads", rounds * ASKED, got(0, "read_from")),
@@ -177,6 +177,21 @@ def waits_add_up(path):
             if t in waited and abs(waited[t] - ns) > ns / 50 + 2e6]
 
 
+def wakers(path, inodes):
+    """Who is answered was woken by the one who answers, nearly always, and as often as it waited."""
+    threads = moved(path)[2]
+    asks, answers = (threads.get((inodes[i], way)) for i, way in ((1, "read_from"), (1, "write_to")))
+    waits, woken = 0, {}
+    for e in show(path, "edges", "--limit", "1000"):
+        if e["type"] == "waits_for" and e["source"] == asks:
+            waits += e["waits"]
+        if e["type"] == "wakes" and e["target"] == asks:
+            woken[e["source"]] = woken.get(e["source"], 0) + e["wakeups"]
+    if abs(waits - sum(woken.values())) > waits / 20 + 2 or woken.get(answers, 0) < waits * 0.8:
+        return [f"{asks} waited {waits} times, and was woken: {woken}; {answers} answers it"]
+    return []
+
+
 def overhead(path):
     return [(r["state"], r["reason"] or "") for r in show(path, "summary")["status"] if r["source"] == "overhead"]
 
@@ -192,7 +207,7 @@ def main():
             print("skipped: " + said[0][1])
             return 77
         problems, estimated = compare(path, rounds, inodes)
-        problems += waits_add_up(path)
+        problems += waits_add_up(path) + wakers(path, inodes)
         whole = rounds * 2 * (ASKED + ANSWERED + LARGE + SMALL)
         if not 0 < estimated < whole:
             problems.append(f"{estimated} bytes of {whole} are estimated")
@@ -201,7 +216,7 @@ def main():
         print(f"in turns: {rounds} rounds, {estimated * 100 / whole:.1f} % of the bytes estimated; {said}")
         path, rounds, inodes = record(folder, "off")
         more, estimated = compare(path, rounds, inodes)
-        problems += ["without a bound: " + text for text in more]
+        problems += ["without a bound: " + text for text in more + wakers(path, inodes)]
         if estimated or overhead(path)[0][0] != "off":
             problems.append(f"without a bound: {estimated} bytes estimated, {overhead(path)}")
         print(f"without a bound: {rounds} rounds")

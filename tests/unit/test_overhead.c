@@ -322,6 +322,41 @@ TEST(waits_that_nobody_looked_at_are_like_those_that_were)
 	wait_plain_done(&p);
 }
 
+/* Waits of thread 7 that ended, by the class of who ended them. */
+static int on_ended(void *ctx, const struct wait_sample *s)
+{
+	uint64_t *waits = ctx;
+
+	if (s->ended)
+		waits[s->waker_class] += s->waits;
+	return 0;
+}
+
+static void ended_by(struct wait_plain *p, uint32_t tid, enum waker_class by, uint64_t n)
+{
+	struct wait_sample s = {.task = {.tid = tid, .start_ns = tid}, .ended = true, .waker_class = by, .waits = n, .waited_ns = n};
+
+	assert_int_equal(wait_plain_sample(p, &s), 0);
+}
+
+TEST(who_ended_a_wait_while_nobody_watched_is_whoever_ended_others)
+{
+	for (int unwatched = 0; unwatched < 2; unwatched++) {
+		struct wait_plain p = {.unwatched = unwatched};
+		uint64_t waits[4] = {0};
+
+		ended_by(&p, 7, WAKER_THREAD, 3);
+		ended_by(&p, 7, WAKER_NONE, 40);
+		ended_by(&p, 7, WAKER_HARDIRQ, 1);
+		ended_by(&p, 8, WAKER_THREAD, 5);
+		assert_int_equal(wait_plain_report(&p, on_ended, waits), 0);
+		assert_int_equal(waits[WAKER_THREAD], 3 + 5 + unwatched * 30);
+		assert_int_equal(waits[WAKER_HARDIRQ], 1 + unwatched * 10);
+		assert_int_equal(waits[WAKER_NONE], unwatched ? 0 : 40);
+		wait_plain_done(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +372,7 @@ int main(void)
 		cmocka_unit_test(a_thread_that_no_look_met_is_split_as_before_or_told_as_unknown),
 		cmocka_unit_test(what_the_kernel_does_not_count_goes_on_as_in_the_looks),
 		cmocka_unit_test(waits_that_nobody_looked_at_are_like_those_that_were),
+		cmocka_unit_test(who_ended_a_wait_while_nobody_watched_is_whoever_ended_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,9 @@ __u64 stopped_ns = 0; /* set for the last reading: nothing counts after */
  * than WAIT_SEGMENT_NS count with their time only.
  */
 __u32 detail_most = 0;
+/* The hook of wake-ups is taken away for the moment: all waits but long ones count with their time only. */
+bool wakings_unwatched = false;
+bool queue_clock = false; /* set by the reading: HAS_QUEUE_CLOCK */
 bool report_all = false; /* the next reading also reports what did not change */
 
 #define WOKEN 1 /* in waiting_since */
@@ -478,6 +481,13 @@ static __always_inline void state_emit_exit(struct sched_state *s, struct task_s
 	health_count(HEALTH_EMITTED);
 }
 
+/* What the thread has waited in run queues, while it is in none. */
+static __always_inline void delay_note(struct sched_state *s, struct task_struct *t)
+{
+	if (HAS_QUEUE_CLOCK)
+		s->delay_ns = ((struct task_struct___sched *)t)->sched_info.run_delay;
+}
+
 /* Its first event since the start: until then it was blocked, or in a run queue. */
 static __always_inline void first_event(struct sched_state *s, struct task_struct *t, bool runnable)
 {
@@ -487,6 +497,7 @@ static __always_inline void first_event(struct sched_state *s, struct task_struc
 		return;
 	}
 	s->out_ns = started_ns;
+	delay_note(s, t);
 	if (use_storage)
 		wait_read(&s->t.on, t, 0, false);
 }
@@ -583,6 +594,8 @@ static __always_inline bool is_looked_at(struct sched_state *s, u64 now)
 {
 	u64 epoch = now >> 20;
 
+	if (use_storage && wakings_unwatched)
+		return false;
 	if (!detail_most || !use_storage)
 		return true;
 	if (s->epoch != epoch) {
@@ -619,6 +632,7 @@ static __always_inline void switch_out(struct task_struct *t, struct cpu_slot *s
 		s->t.voluntary++;
 		s->waiting_since = 0;
 		s->out_ns = now;
+		delay_note(s, t);
 		s->plain = !is_looked_at(s, now);
 		if (!(state & TASK_DEAD) && !s->plain)
 			/* The one that leaves is current still. */
@@ -633,6 +647,12 @@ static __always_inline void switch_out(struct task_struct *t, struct cpu_slot *s
 		state_emit_exit(s, t, now);
 }
 
+/* It comes to a CPU after a wait: woken, whether or not that was seen. An early wake-up is another matter. */
+static __always_inline bool is_queued(const struct sched_state *s)
+{
+	return s->waiting_since == WOKEN || (!s->waiting_since && s->out_ns && !s->early);
+}
+
 static __always_inline void switch_in(struct task_struct *t, struct cpu_slot *slot, u64 now,
 				      u32 cpu)
 {
@@ -643,10 +663,10 @@ static __always_inline void switch_in(struct task_struct *t, struct cpu_slot *sl
 	s->changes++;
 	barrier();
 	if (s->unseen)
-		first_event(s, t, has_waking);
+		first_event(s, t, has_waking && !wakings_unwatched);
 	if (s->on_since)
 		missed_out(s);
-	if (HAS_QUEUE_CLOCK && s->waiting_since == WOKEN)
+	if (HAS_QUEUE_CLOCK && is_queued(s))
 		s->waiting_since = queued_since(slot, t, s->delay_ns, now);
 	/* It was no short one after all. Where it waits can still be read, but not its memory. */
 	if (use_storage && s->plain && s->out_ns && now - s->out_ns >= WAIT_SEGMENT_NS) {
@@ -725,7 +745,6 @@ static __always_inline int on_waking(struct task_struct *t, bool newborn)
 	if (s->on_since || s->unseen) {
 		s->early = 1;
 	} else if (HAS_QUEUE_CLOCK) {
-		s->delay_ns = ((struct task_struct___sched *)t)->sched_info.run_delay;
 		s->waiting_since = WOKEN;
 	} else {
 		s->waiting_since = bpf_ktime_get_ns();

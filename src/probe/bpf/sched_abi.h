@@ -78,7 +78,7 @@ struct sched_state {
 	__u64 on_since;	     /**< 0: not on a CPU */
 	__u64 waiting_since; /**< 0: not runnable, or on a CPU; 1: woken, and the scheduler knows when */
 	__u64 out_ns;	     /**< when it blocked, 0: did not */
-	__u64 delay_ns;	     /**< in run queues by the scheduler's own account, when it was woken */
+	__u64 delay_ns;	     /**< in run queues by the scheduler's own account, when it blocked */
 	__u64 changes;	     /**< odd while it is being changed */
 	__u64 reported;	     /**< value of changes at the last reading */
 	__u32 dead;

@@ -65,6 +65,12 @@ static __always_inline void state_open(struct sched_totals *r, const struct open
 	r->blocked_ns += r->open_ns;
 }
 
+/* Of a thread that does not run. */
+static __always_inline bool is_in_queue(struct task_struct *t)
+{
+	return ((struct task_struct___sched *)t)->sched_info.last_queued;
+}
+
 static __always_inline u64 queued_by_now(struct task_struct *t, u64 before, u64 now)
 {
 	s32 cpu = task_cpu_of(t);
@@ -90,7 +96,7 @@ static __always_inline bool state_copy(struct sched_totals *r, struct sched_stat
 	if (!report_all && !o.on_since && o.before == s->reported)
 		return false;
 	s->reported = o.before;
-	if (HAS_QUEUE_CLOCK && o.waiting_since == WOKEN)
+	if (HAS_QUEUE_CLOCK && (o.waiting_since == WOKEN || (!o.waiting_since && o.out_ns && !o.early && is_in_queue(t))))
 		o.waiting_since = queued_by_now(t, s->delay_ns, now);
 	state_open(r, &o, held, now, state == TASK_RUNNING || (state & TASK_WAKING));
 	if (s->plain && r->open_ns)
@@ -147,6 +153,7 @@ int read_tasks(struct bpf_iter__task *ctx)
 	if (!r)
 		return 0;
 	__builtin_memset(r, 0, sizeof(*r));
+	queue_clock = HAS_QUEUE_CLOCK;
 	now = stopped_ns ?: bpf_ktime_get_ns();
 	s = bpf_task_storage_get(&task_states, t, 0, 0);
 	if (s)
