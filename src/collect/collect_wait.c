@@ -27,6 +27,7 @@ struct waits {
 	bool looked; /* in this reading */
 	VEC(char *) futexes; /* keys of shared words */
 	struct idmap futex_by_address;
+	struct idmap owned; /* by word: for how long, in us, the one that is told to have that lock was waited for, in this reading */
 	struct idmap files; /* that have an entity of their own */
 	struct idmap selected; /* threads whose waits are wanted, when not all are: they may have ended since */
 };
@@ -50,6 +51,7 @@ void waits_free(struct waits *w)
 		return;
 	futexes_clear(w);
 	vec_done(&w->futexes);
+	idmap_done(&w->owned);
 	idmap_done(&w->files);
 	idmap_done(&w->selected);
 	vec_done(&w->sockets);
@@ -235,6 +237,19 @@ static bool is_lock(uint32_t word)
 	return word == CONTENDED_LOCK || (word >= WAIT_LOCK_OWNED && word - WAIT_LOCK_OWNED < WAIT_OWNER_MAX);
 }
 
+/* Of several that had a lock in turns, the one that was waited for longest. */
+static bool is_longest(struct sampling *x, const struct wait_sample *s)
+{
+	struct idmap *owned = &x->c->waits->owned;
+	uint64_t us = s->waited_ns / 1000;
+	uint32_t now = us < IDMAP_NONE ? (uint32_t)us : IDMAP_NONE - 1, before = idmap_get(owned, s->on.a, s->on.b);
+
+	if (before != IDMAP_NONE && before > now)
+		return false;
+	idmap_put(owned, s->on.a, s->on.b, now);
+	return true;
+}
+
 static uint32_t futex_object(struct sampling *x, const struct wait_sample *s)
 {
 	const struct wait_on *on = &s->on;
@@ -243,7 +258,7 @@ static uint32_t futex_object(struct sampling *x, const struct wait_sample *s)
 	char text[96];
 
 	SET(futex, n, futex_key, graph_str(x->g, futex_key(x->c, on, text, sizeof(text))));
-	if (owner != NO)
+	if (owner != NO && is_longest(x, s))
 		SET(futex, n, owner_thread, owner);
 	if (is_lock(on->word) && s->waits)
 		SET(futex, n, lock_waits, s->waits);
@@ -388,6 +403,7 @@ int collect_waits(struct collect *c, struct graph *g)
 	struct sampling x = {c, g};
 
 	c->waits->looked = false;
+	idmap_clear(&c->waits->owned);
 	return sched_probe_waits(c->sched_probe, on_wait, &x);
 }
 
