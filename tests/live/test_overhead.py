@@ -146,9 +146,15 @@ def check_sums(what, rows, tolerance):
     return problems
 
 
+def unassigned(path):
+    """Bytes of threads that no look had seen yet: on a busy machine a look may find nobody at work."""
+    return sum(l["count"] for l in show(path, "summary")["lost"] if l["cause"] == "unwatched_bytes_of_unknown_object")
+
+
 def compare(path, rounds, inodes):
     """(problems, bytes that were estimated): sums of threads, the split of one, and whole pipes."""
     found, whole, _ = moved(path)
+    told = unassigned(path)
     got = lambda i, way: found.get((inodes[i], way), (0, 0))[0]
     wrote = [got(0, "write_to"), got(2, "write_to"), got(3, "write_to")]
     exact = [("asked, by the one who reads", rounds * ASKED, got(0, "read_from")),
@@ -160,8 +166,8 @@ def compare(path, rounds, inodes):
     split = [("asked", rounds * ASKED, wrote[0]), ("large", rounds * LARGE, wrote[1]),
              ("small", rounds * SMALL, wrote[2])]
     # The program that starts reads a little of what it is made of, beside its pipes.
-    problems = check_sums("sum", exact, lambda want: 2 * LARGE)
-    problems += check_sums("split", split, lambda want: want / 10)
+    problems = check_sums("sum", exact, lambda want: 2 * LARGE + told)
+    problems += check_sums("split", split, lambda want: want / 10 + told)
     return problems, sum(estimated for _, estimated in found.values())
 
 
@@ -177,8 +183,9 @@ def waits_add_up(path):
             if t in waited and abs(waited[t] - ns) > ns / 50 + 2e6]
 
 
-def wakers(path, inodes):
-    """Who is answered was woken by the one who answers, nearly always, and as often as it waited."""
+def wakers(path, inodes, in_turns):
+    """Who is answered was woken by the one who answers, nearly always, and as often as it waited. In turns, not more often:
+    who ends the waits of an interval in which no look saw one end is not known."""
     threads = moved(path)[2]
     asks, answers = (threads.get((inodes[i], way)) for i, way in ((1, "read_from"), (1, "write_to")))
     waits, woken = 0, {}
@@ -187,7 +194,8 @@ def wakers(path, inodes):
             waits += e["waits"]
         if e["type"] == "wakes" and e["target"] == asks:
             woken[e["source"]] = woken.get(e["source"], 0) + e["wakeups"]
-    if abs(waits - sum(woken.values())) > waits / 20 + 2 or woken.get(answers, 0) < waits * 0.8:
+    times = sum(woken.values())
+    if not (0 if in_turns else waits * 0.95 - 2) < times < waits * 1.05 + 2 or woken.get(answers, 0) < times * 0.8:
         return [f"{asks} waited {waits} times, and was woken: {woken}; {answers} answers it"]
     return []
 
@@ -207,7 +215,7 @@ def main():
             print("skipped: " + said[0][1])
             return 77
         problems, estimated = compare(path, rounds, inodes)
-        problems += waits_add_up(path) + wakers(path, inodes)
+        problems += waits_add_up(path) + wakers(path, inodes, True)
         whole = rounds * 2 * (ASKED + ANSWERED + LARGE + SMALL)
         if not 0 < estimated < whole:
             problems.append(f"{estimated} bytes of {whole} are estimated")
@@ -216,7 +224,7 @@ def main():
         print(f"in turns: {rounds} rounds, {estimated * 100 / whole:.1f} % of the bytes estimated; {said}")
         path, rounds, inodes = record(folder, "off")
         more, estimated = compare(path, rounds, inodes)
-        problems += ["without a bound: " + text for text in more + wakers(path, inodes)]
+        problems += ["without a bound: " + text for text in more + wakers(path, inodes, False)]
         if estimated or overhead(path)[0][0] != "off":
             problems.append(f"without a bound: {estimated} bytes estimated, {overhead(path)}")
         print(f"without a bound: {rounds} rounds")
