@@ -16,7 +16,7 @@ struct parts {
 
 enum { WAITS, HOT, TOPOLOGY, WHOLE_PARTS }; /* the longest first */
 
-/* From here on the graph is only read. */
+/* From here on the graph is only read, but for its table of texts, which the topology alone adds to. */
 static void analyse_part(void *ctx, unsigned thread, size_t i)
 {
 	struct parts *p = ctx;
