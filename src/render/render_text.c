@@ -4,11 +4,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "clean.h"
+#include "cleanup.h"
 #include "render.h"
 #include "render_findings.h"
 #include "render_hot.h"
 #include "render_topology.h"
 #include "text.h"
+#include "utf8.h"
 
 void text_bytes(struct strbuf *b, double v)
 {
@@ -30,13 +33,40 @@ void text_time(struct strbuf *b, double ns)
 	strbuf_addf(b, u ? "%.2f %s" : "%.0f %s", ns, units[u]);
 }
 
-/* Names from the host may hold anything: a report stays one line a row. */
+/* Names from the host may hold anything: a report stays one line a row, of valid UTF-8 that controls no terminal. */
 void text_clean(struct strbuf *b, const char *s, size_t most)
 {
-	for (size_t i = 0; s[i] && i < most; i++)
-		strbuf_addc(b, (unsigned char)s[i] < ' ' || s[i] == 0x7f ? '?' : s[i]);
-	if (strlen(s) > most)
+	size_t n = strlen(s), at = 0;
+
+	while (at < n) {
+		const unsigned char *p = (const unsigned char *)s + at;
+		int len = utf8_seq(p, n - at);
+		size_t step = len > 0 ? (size_t)len : 1;
+
+		if (at + step > most)
+			break;
+		if (len > 0 && clean_is_plain(utf8_decode(p, len)))
+			strbuf_addn(b, p, step);
+		else
+			strbuf_addc(b, '?');
+		at += step;
+	}
+	if (at < n)
 		strbuf_add(b, "...");
+}
+
+void text_finish(struct strbuf *b, size_t start)
+{
+	CLEANUP_FREE char *raw = mem_strdup(strbuf_str(b) + start);
+	char *line = raw, *end;
+
+	b->n = start;
+	for (; (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		text_clean(b, line, SIZE_MAX);
+		strbuf_addc(b, '\n');
+	}
+	text_clean(b, line, SIZE_MAX);
 }
 
 void text_pad(struct strbuf *b, size_t start, size_t width)

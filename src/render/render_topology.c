@@ -20,9 +20,16 @@ static uint64_t most(const struct page *p, uint64_t usual)
 	return p->v->limit ? p->v->limit : usual;
 }
 
+/* On one line. */
 static const char *label(const struct page *p, uint32_t actor)
 {
-	return p->t->actors.v[actor].label;
+	struct strbuf b = {0};
+	const char *ret;
+
+	text_clean(&b, p->t->actors.v[actor].label, 200);
+	ret = graph_str(p->t->g, strbuf_str(&b));
+	strbuf_done(&b);
+	return ret;
 }
 
 static void heading(const struct page *p, const char *title)
@@ -79,7 +86,7 @@ static void add_overview(const struct page *p)
 		const struct topo_actor *a = &t->actors.v[t->main_actor];
 
 		item(p);
-		strbuf_addf(p->b, "main process: %s, %s%s%s\n", a->label, role_name(a->role),
+		strbuf_addf(p->b, "main process: %s, %s%s%s\n", label(p, t->main_actor), role_name(a->role),
 			    a->container ? ", in container " : "",
 			    a->container ? a->container : "");
 	}
@@ -738,6 +745,7 @@ void render_topology_text(struct topology *t, const struct topology_view *v, boo
 			  struct strbuf *b)
 {
 	struct page p = {.t = t, .b = b, .v = v, .md = md};
+	size_t start = b->n;
 
 	if (md)
 		strbuf_add(b, "# Topology\n");
@@ -746,4 +754,6 @@ void render_topology_text(struct topology *t, const struct topology_view *v, boo
 			parts[order[i]](&p);
 	if (v->note)
 		strbuf_addf(b, "\n%s\n", v->note);
+	/* Labels, containers and texts made of them have names of the host in them. */
+	text_finish(b, start);
 }

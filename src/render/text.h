@@ -10,6 +10,8 @@ void text_bytes(struct strbuf *b, double bytes);
 void text_time(struct strbuf *b, double ns);
 /** At most @p most bytes of a name from the host, which may hold anything: a report has one line a row. */
 void text_clean(struct strbuf *b, const char *s, size_t most);
+/** Likewise all lines that were added since @p start. */
+void text_finish(struct strbuf *b, size_t start);
 /** Fill up what was added since @p start to @p width, by at least one blank. */
 void text_pad(struct strbuf *b, size_t start, size_t width);
 /** NAME[PID] of a process, else the printed id. */

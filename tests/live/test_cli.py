@@ -418,6 +418,24 @@ class BadRecording(Case):
             self.refused("convert", path, self.path("cut.json"), codes=(1,))
             self.answers(path)
 
+    def test_names_that_are_no_text(self):
+        """What is printed is valid UTF-8 of as many lines as without them, and controls no terminal."""
+        name = "CAST(x'61ff9bc29b0a1b5b326dc2' AS TEXT)"
+        plain = self.edit()
+        lines = {}
+        for what in (("report",), ("topology",), ("topology", "--format", "md"), ("hotspots",), ("bottlenecks",),
+                     ("show", "entities"), ("show", "edges"), ("show", "flows"), ("show", "summary")):
+            lines[what] = len(self.output(what, plain).splitlines())
+        hostile = self.edit(f"UPDATE process SET name={name}, cmdline={name}", f"UPDATE thread SET name={name}")
+        for what, n in lines.items():
+            with self.subTest(what=what):
+                text = self.output(what, hostile).decode()
+                self.assertEqual([c for c in text if c != "\n" and (c < " " or "\x7f" <= c <= "\x9f")], [])
+                self.assertEqual(len(text.split("\n")) - 1, n, text)
+
+    def output(self, what, path):
+        return subprocess.run([WITTY, what[0], path, *what[1:]], check=True, stdout=subprocess.PIPE, timeout=LIMIT_S).stdout
+
     def test_mutations(self):
         with open(self.small_recording(), "rb") as f:
             data = f.read()
@@ -525,7 +543,7 @@ class Record(Case):
         summary = json.loads(subprocess.run([WITTY, "show", self.out, "summary", "--format", "json"], check=True,
                                             capture_output=True, text=True).stdout)
         status = {s["source"]: s for s in summary["status"]}
-        report = subprocess.run([WITTY, "report", self.out], check=True, capture_output=True, text=True).stdout
+        report = subprocess.run([WITTY, "report", self.out], check=True, stdout=subprocess.PIPE, text=True).stdout
         for cap, source in (("pmu", "counters core"), ("uncore", "counters uncore")):
             if caps[cap]["present"]:
                 self.assertNotEqual(status[source]["state"], "off")
