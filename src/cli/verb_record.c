@@ -137,7 +137,8 @@ const struct verb verb_record = {
 		"      --sample-memory   sample which accesses to memory another node answers (PEBS, IBS, SPE; some cost)\n"
 		"      --max-overhead PERCENT\n"
 		"                        when hooks take more of a CPU than that for longer than a burst, or a tenth of\n"
-		"                        that for calls of no interest, watch system calls in turns and estimate the rest\n"
+		"                        that for calls of no interest, watch system calls in turns and estimate the rest;\n"
+		"                        messages of TCP likewise from three hundredths of it on, their bytes stay exact\n"
 		"                        (default 10; off: never)\n"
 		"      --numa-exact      look at every page of memory, by numa_maps, whatever it costs\n"
 		"A command still running after TIME is ended (SIGTERM). SIGINT ends the recording and keeps it.\n",

@@ -27,6 +27,7 @@
 #include "proc_probe.h"
 #include "sched_probe.h"
 #include "sock_probe.h"
+#include "sock_turns.h"
 #include "worker.h"
 
 #define READ_STUCK_NS 100000000ull /* to wait for a file of /proc that reads a process's memory */
@@ -279,6 +280,16 @@ void collect_due(struct collect *c)
 	err_clear(&e);
 	if (collect_turn(c, &e))
 		read_failed(c, "collector ipc turns", &e);
+	err_clear(&e);
+	if (sock_turns_do(c, &e))
+		read_failed(c, "collector sock turns", &e);
+}
+
+uint64_t collect_due_ns(const struct collect *c)
+{
+	uint64_t calls = collect_turn_due_ns(c), sockets = sock_turns_due_ns(c);
+
+	return calls < sockets ? calls : sockets;
 }
 
 /* What the sampling itself does is no part of a look. */
@@ -414,6 +425,7 @@ void collect_describe(struct collect *c, struct graph *g)
 	}
 	if (c->ipc_probe)
 		collect_ipc_describe(c, g);
+	sock_turns_describe(c, g);
 	collect_shm_describe(c, g);
 	collect_numa_describe(c, g);
 	collect_counters_describe(c->counters, g);
@@ -453,6 +465,7 @@ void collect_close(struct collect *c)
 	ipc_probe_close(c->ipc_probe);
 	block_probe_close(c->block_probe);
 	collect_ipc_done(c);
+	sock_turns_free(c->sock_turns);
 	flows_free(c->flows);
 	waits_free(c->waits);
 	channels_free(c->channels);

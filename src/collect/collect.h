@@ -46,6 +46,7 @@ struct placements;
 struct proc_probe;
 struct sched_probe;
 struct sock_probe;
+struct sock_turns;
 struct shm;
 struct waits;
 
@@ -64,6 +65,7 @@ struct collect {
 	struct proc_probe *proc_probe;	 /**< NULL: not available */
 	struct sched_probe *sched_probe; /**< likewise */
 	struct sock_probe *sock_probe;
+	struct sock_turns *sock_turns; /**< of sock_turns.c; NULL: the observation has not begun */
 	struct ipc_probe *ipc_probe;
 	struct block_probe *block_probe;
 	struct ipc_state *ipc; /**< of collect_ipc.c; NULL: not used yet */
@@ -156,7 +158,8 @@ void collect_sockets_begin(struct collect *c);
 /** Learn of all sockets that are open now, who holds them, and who accepts connections. */
 int collect_open_sockets(struct collect *c, struct graph *g, struct err *e);
 int collect_ipc(struct collect *c, struct graph *g, struct err *e);
-/** What collect_due() does for calls. */
+/** What collect_due_ns() and collect_due() are for calls. */
+uint64_t collect_turn_due_ns(const struct collect *c);
 int collect_turn(struct collect *c, struct err *e);
 /** A look that is under way ends: what is done next is no part of it. */
 int collect_turn_pause(struct collect *c, struct err *e);

@@ -14,6 +14,7 @@
 #include "flows.h"
 #include "ipc_probe.h"
 #include "objects.h"
+#include "sock_turns.h"
 
 struct sampling {
 	struct collect *c;
@@ -201,6 +202,15 @@ static void copied_memory(struct sampling *x, uint32_t caller, const struct ipc_
 	graph_add_edge(x->g, d);
 }
 
+/* Where TCP is watched in turns, the total of the connection has it. */
+static void add_spliced(struct collect *c, uint32_t proc, uint64_t ino, const struct moved *m)
+{
+	const struct sock_facts *s = flows_socket(c->flows, ino);
+
+	if (!s || !sock_turns_splice(c->sock_turns, s, m->bytes))
+		flows_add_spliced(c->flows, proc, ino, m);
+}
+
 static void add_moved(struct sampling *x, const struct ipc_sample *s)
 {
 	struct collect *c = x->c;
@@ -218,7 +228,7 @@ static void add_moved(struct sampling *x, const struct ipc_sample *s)
 		copied_memory(x, proc, s);
 	else if (s->key.kind == IPC_SOCKET && c->sock_probe &&
 		 !sock_probe_sees_splice(c->sock_probe))
-		flows_add_spliced(c->flows, proc, s->key.id, &m);
+		add_spliced(c, proc, s->key.id, &m);
 	else if (kind != FLOW_OTHER)
 		channels_add(c->channels, kind, s->key.id, s->key.space, proc,
 			     s->key.dir == IPC_READ, &m);

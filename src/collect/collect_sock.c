@@ -9,11 +9,13 @@
 #include "flows.h"
 #include "proc_probe.h"
 #include "sock_probe.h"
+#include "sock_turns.h"
 
 struct sampling {
 	struct collect *c;
 	struct graph *g;
 	uint64_t offset_ns;
+	bool looked; /* at the open files, for those that nobody was seen to use */
 };
 
 static const char *tcp_state_name(unsigned state)
@@ -67,6 +69,8 @@ static void thread_edges(struct sampling *x, uint32_t proc, const struct sock_sa
 		SET(send_to_socket, d, end_time, v->last_ns + x->offset_ns);
 		SET(send_to_socket, d, data_size, v->bytes);
 		SET(send_to_socket, d, packets_cnt, v->msgs);
+		if (s->estimated_bytes)
+			SET(send_to_socket, d, estimated_bytes, s->estimated_bytes);
 		graph_add_edge(g, d);
 		return;
 	}
@@ -79,6 +83,8 @@ static void thread_edges(struct sampling *x, uint32_t proc, const struct sock_sa
 	SET(receive_from_socket, d, end_time, v->last_ns + x->offset_ns);
 	SET(receive_from_socket, d, data_size, v->bytes);
 	SET(receive_from_socket, d, packets_cnt, v->msgs);
+	if (s->estimated_bytes)
+		SET(receive_from_socket, d, estimated_bytes, s->estimated_bytes);
 	graph_add_edge(g, d);
 }
 
@@ -88,7 +94,7 @@ static bool is_elsewhere(const struct collect *c, const struct sock_facts *s)
 	return c->netns && s->family != AF_UNIX && s->netns != c->netns;
 }
 
-static int on_sample(void *ctx, const struct sock_sample *s)
+static int on_moved(void *ctx, const struct sock_sample *s)
 {
 	struct sampling *x = ctx;
 	uint32_t proc;
@@ -102,6 +108,16 @@ static int on_sample(void *ctx, const struct sock_sample *s)
 		thread_edges(x, proc, s);
 		connections_add(x->c, x->g, proc, s, x->offset_ns);
 	}
+	return 0;
+}
+
+static int on_sample(void *ctx, const struct sock_sample *s)
+{
+	struct sampling *x = ctx;
+
+	if (s->what == SOCK_MOVED)
+		return on_moved(ctx, s);
+	sock_turns_add(x->c->sock_turns, s);
 	return 0;
 }
 
@@ -162,11 +178,38 @@ static int on_file(void *ctx, const struct proc_file *file)
 
 int collect_open_sockets(struct collect *c, struct graph *g, struct err *e)
 {
-	struct sampling x = {c, g, realtime_offset_ns()};
+	struct sampling x = {c, g, realtime_offset_ns(), false};
 	int rc = c->proc_probe ? proc_probe_files(c->proc_probe, PROC_FILES_SOCKETS, on_file, &x, e)
 			       : 0;
 
 	return rc == -ENOTSUP ? 0 : rc;
+}
+
+/* Nobody was seen to use it: whoever holds it does. */
+static int on_settled(void *ctx, const struct sock_sample *s)
+{
+	struct sampling *x = ctx;
+	struct sock_sample one = *s;
+	uint32_t proc;
+	struct err e;
+
+	if (s->v.task.tid)
+		return on_moved(ctx, s);
+	proc = flows_holder(x->c->flows, &s->v.sock);
+	if (proc == PROC_NONE && !x->looked) {
+		x->looked = true;
+		/* Should it fail, nobody is known. */
+		collect_open_sockets(x->c, x->g, &e);
+		proc = flows_holder(x->c->flows, &s->v.sock);
+	}
+	if (proc == PROC_NONE) {
+		sock_turns_unknown(x->c->sock_turns, s->v.bytes);
+		return 0;
+	}
+	one.v.task.tid = one.v.task.tgid = x->c->procs.v.v[proc].pid;
+	one.v.task.start_ns = one.v.task.leader_start_ns = x->c->procs.v.v[proc].start_ns;
+	memcpy(one.v.comm, x->c->procs.v.v[proc].name, sizeof(one.v.comm));
+	return on_moved(ctx, &one);
 }
 
 /* Only connections that moved something are of interest; the others would be many. */
@@ -190,14 +233,18 @@ void collect_sockets_begin(struct collect *c)
 {
 	struct err e;
 
+	if (!c->sock_probe)
+		return;
 	/* Should it fail, the first interval tells, as it then fails too. */
-	if (c->sock_probe)
-		sock_probe_read(c->sock_probe, forget, NULL, &e);
+	sock_probe_read(c->sock_probe, forget, NULL, &e);
+	c->sock_turns = sock_turns_new(c);
+	/* Likewise: those connections are met when a period of turns begins. */
+	sock_turns_begin(c, &e);
 }
 
 int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e)
 {
-	struct sampling x = {c, g, realtime_offset_ns()};
+	struct sampling x = {c, g, realtime_offset_ns(), false};
 	int rc = 0;
 
 	if (!c->sock_probe)
@@ -207,6 +254,7 @@ int collect_sockets(struct collect *c, struct graph *g, bool last, struct err *e
 		rc = collect_open_sockets(c, g, e);
 	}
 	rc = rc ?: sock_probe_read(c->sock_probe, on_sample, &x, e);
+	rc = rc ?: sock_turns_settle(c, on_settled, &x, e);
 	rc = rc ?: sock_probe_events(c->sock_probe, on_tcp_event, &x, e);
 	if (!rc && (last || (c->goes_on && connections_due(c))))
 		connections_look(c, g);

@@ -503,6 +503,13 @@ bool flows_knows(const struct flows *f, const struct sock_facts *s)
 	return idmap_get(&f->by_id, s->sk_id, 0) != IDMAP_NONE;
 }
 
+uint32_t flows_holder(const struct flows *f, const struct sock_facts *s)
+{
+	uint32_t i = idmap_get(&f->by_id, s->sk_id, 0), h = i == IDMAP_NONE ? NO : f->known.v[i].holders;
+
+	return h == NO ? NO : f->holders.v[h].proc;
+}
+
 const struct sock_facts *flows_socket(const struct flows *f, uint64_t ino)
 {
 	uint32_t i = idmap_get(&f->by_ino, ino, 0);

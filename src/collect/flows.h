@@ -32,6 +32,9 @@ bool flows_knows(const struct flows *f, const struct sock_facts *s);
  */
 const struct sock_facts *flows_socket(const struct flows *f, uint64_t ino);
 
+/** A process that holds the socket or has used it; PROC_NONE: none is known. */
+uint32_t flows_holder(const struct flows *f, const struct sock_facts *s);
+
 /** A connection whose other end is known by its address only, and that is no loopback one. */
 bool flows_leaves(const struct flows *f, const struct sock_facts *s);
 

@@ -238,7 +238,7 @@ static int look_end(struct ipc_turns *t, struct collect *c, struct err *e)
 	return rc ?: watch_wakings(t, c, e);
 }
 
-uint64_t collect_due_ns(const struct collect *c)
+uint64_t collect_turn_due_ns(const struct collect *c)
 {
 	return c->ipc && c->ipc->turns->governor.max_pct ? c->ipc->turns->due_ns : UINT64_MAX;
 }
@@ -249,7 +249,7 @@ int collect_turn(struct collect *c, struct err *e)
 	uint64_t now = clock_mono_ns();
 	int rc = 0;
 
-	if (!t || now < collect_due_ns(c))
+	if (!t || now < collect_turn_due_ns(c))
 		return 0;
 	if (t->governor.in_turns && !t->look_ns)
 		return look_begin(t, c, now, e);

@@ -48,13 +48,19 @@ static const struct hook_def hooks[] = {
 	{"state", "connections that open and end between two readings", false,
 	 {{"tp_btf", {"state_btf"}}}},
 	{"tally", NULL, false, {{"iter", {"read_tallies"}}}, "tallies"},
+	/* For turns: what was there before, the very end, and what makes the kernel's counts useless. */
+	{"meet", NULL, false, {{"iter", {"meet_connections"}}}},
+	{"end", NULL, false, {{"tp_btf", {"end_btf"}}}},
+	{"ulp", NULL, false, {{"fexit", {"tcp_set_ulp_fexit"}}}},
 };
 
 struct sock_probe {
 	struct ladder ladder;
 	struct swap_map flows, streams;
 	struct ring_buffer *ring;
+	struct sock__bss *bss;
 	uint32_t max_flows;
+	bool can_turn;
 	bool tallies;	 /* TCP is summed beside the socket */
 	bool fixed_size; /* max_flows was asked for */
 	int (*event_cb)(void *ctx, const struct sock_event *ev); /* while events are fetched */
@@ -76,9 +82,9 @@ struct delivery {
 	void *ctx;
 };
 
-static int hand_over(const struct delivery *d, enum sock_dir dir, const void *value)
+static int hand_over(const struct delivery *d, uint32_t what, const void *value)
 {
-	struct sock_sample s = {.dir = dir};
+	struct sock_sample s = {.dir = what & 1 ? SOCK_RECEIVED : SOCK_SENT, .what = (enum sock_what)(what >> 1)};
 
 	memcpy(&s.v, value, sizeof(s.v));
 	return d->cb(d->ctx, &s);
@@ -104,7 +110,7 @@ static int on_tally(void *ctx, const void *record)
 {
 	const struct sock_tally_record *t = record;
 
-	return hand_over(ctx, (enum sock_dir)t->dir, &t->v);
+	return hand_over(ctx, (uint32_t)t->dir, &t->v);
 }
 
 int sock_probe_read(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_sample *s),
@@ -117,6 +123,70 @@ int sock_probe_read(struct sock_probe *p, int (*cb)(void *ctx, const struct sock
 
 	rc = rc ?: swap_map_drain(&p->streams, on_stream, &d, e);
 	return rc ?: swap_map_drain(&p->flows, on_flow, &d, e);
+}
+
+bool sock_probe_can_turn(const struct sock_probe *p)
+{
+	return p->can_turn;
+}
+
+int sock_probe_meet(struct sock_probe *p, struct err *e)
+{
+	/* It writes nothing. */
+	struct ladder_records r = {1, false, NULL, NULL};
+
+	return p->can_turn ? ladder_iterate(&p->ladder, "meet", &r, e) : 0;
+}
+
+/* Programs that have begun before are over then: putting a map into another one waits for them. */
+static int wait_for_programs(struct sock_probe *p, struct err *e)
+{
+	uint32_t zero = 0;
+
+	if (bpf_map_update_elem(p->streams.outer, &zero, &p->streams.inner[p->streams.current], BPF_ANY))
+		return err_set(e, -errno, "map of streams");
+	return 0;
+}
+
+static void set_watch(struct sock_probe *p, uint32_t watch)
+{
+	__atomic_store_n(&p->bss->tcp_watch, watch, __ATOMIC_RELEASE);
+}
+
+int sock_probe_turns(struct sock_probe *p, bool on, struct err *e)
+{
+	int rc;
+
+	if (!on) {
+		__atomic_store_n(&p->bss->tcp_settled, 0, __ATOMIC_RELEASE);
+		set_watch(p, SOCK_WATCH_ALL);
+		return 0;
+	}
+	set_watch(p, SOCK_WATCH_IN_TURNS);
+	rc = wait_for_programs(p, e);
+	rc = rc ?: sock_probe_meet(p, e);
+	if (rc)
+		set_watch(p, SOCK_WATCH_ALL);
+	else
+		__atomic_store_n(&p->bss->tcp_settled, 1, __ATOMIC_RELEASE);
+	return rc;
+}
+
+void sock_probe_hold(struct sock_probe *p, bool hold)
+{
+	set_watch(p, hold ? SOCK_WATCH_NOT : SOCK_WATCH_IN_TURNS);
+}
+
+uint32_t sock_probe_cpus(void)
+{
+	return (uint32_t)libbpf_num_possible_cpus();
+}
+
+void sock_probe_runs(const struct sock_probe *p, uint64_t *ret)
+{
+	uint32_t zero = 0;
+
+	bpf_map_lookup_elem(ladder_map_fd(&p->ladder, "runs"), &zero, ret);
 }
 
 int sock_probe_events(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_event *ev),
@@ -238,6 +308,10 @@ static int prepare(void *ctx, struct bpf_object *obj, const struct ladder *l, st
 	p->tallies = has_rung(l, "send", "tp_btf") && has_rung(l, "recv", "tp_btf") &&
 		     has_rung(l, "state", "tp_btf") && has_rung(l, "tally", "iter");
 	r->use_tallies = p->tallies;
+	p->can_turn = p->tallies && has_rung(l, "meet", "iter") && has_rung(l, "end", "tp_btf") && btf && has_helper(btf, "BPF_FUNC_check_mtu") &&
+		      btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0 &&
+		      !probe_refused(l->options, l->probe, "turns");
+	r->can_turn = p->can_turn;
 	size_flows(p, obj, l, btf && has_helper(btf, "BPF_FUNC_check_mtu"),
 		   btf && btf__find_by_name_kind(btf, "bpf_mem_alloc_init", BTF_KIND_FUNC) > 0);
 	btf__free(btf);
@@ -275,6 +349,7 @@ int sock_probe_open(struct sock_probe **ret, const struct probe_options *o, stru
 		rc = swap_map_init(&p->flows, &p->ladder, "flows", "flows_0", "flows_1", e);
 	if (!rc)
 		rc = swap_map_init(&p->streams, &p->ladder, "streams", "streams_0", "streams_1", e);
+	rc = rc ?: ladder_globals(&p->ladder, "sock.bss", (void **)&p->bss, e);
 	rc = rc ?: ladder_ring(&p->ladder, "events", on_event, p, &p->ring, e);
 	if (rc) {
 		sock_probe_close(p);
@@ -291,6 +366,7 @@ void sock_probe_close(struct sock_probe *p)
 	ring_buffer__free(p->ring);
 	swap_map_done(&p->flows);
 	swap_map_done(&p->streams);
+	ladder_globals_done(p->bss);
 	ladder_done(&p->ladder);
 	free(p);
 }

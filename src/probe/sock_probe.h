@@ -16,6 +16,10 @@
  */
 struct sock_sample {
 	enum sock_dir dir;
+	/** SOCK_SEEN and SOCK_TOTAL only once TCP was watched in turns: sock_probe_turns() */
+	enum sock_what what;
+	/** of v.bytes, what went by unwatched: who moved it is taken to be as it was seen; never from the probe */
+	uint64_t estimated_bytes;
 	struct sock_value v;
 };
 
@@ -39,6 +43,28 @@ void sock_probe_close(struct sock_probe *p);
  */
 int sock_probe_read(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_sample *s),
 		    void *ctx, struct err *e);
+
+/** Whether what goes by unwatched can be told: the next ones may be used. */
+bool sock_probe_can_turn(const struct sock_probe *p);
+
+/** Learn how much the connections that there are have carried so far; once, when the observation begins. */
+int sock_probe_meet(struct sock_probe *p, struct err *e);
+
+/**
+ * A period begins in which TCP is watched in turns (sock_probe_hold()), or it ends: after the last reading that is to
+ * hold what went by unwatched, and that was begun while nothing was held. From the first such period on a connection's
+ * bytes come as SOCK_TOTAL, exact, as far as calls under way have come; what was seen of them comes as SOCK_SEEN.
+ */
+int sock_probe_turns(struct sock_probe *p, bool on, struct err *e);
+
+/** In a period: while held, messages of TCP are not watched. Other sockets always are. */
+void sock_probe_hold(struct sock_probe *p, bool hold);
+
+/** CPUs that there may be. */
+uint32_t sock_probe_cpus(void);
+
+/** Messages of TCP that were watched, since open. @param ret [sock_probe_cpus()], of each CPU */
+void sock_probe_runs(const struct sock_probe *p, uint64_t *ret);
 
 /** TCP connections opened, listening or ended since the last call. @return as sock_probe_read() */
 int sock_probe_events(struct sock_probe *p, int (*cb)(void *ctx, const struct sock_event *ev),

@@ -6,6 +6,7 @@
 #include "health.bpf.h"
 #include "sock_abi.h"
 #include "sock_facts.bpf.h"
+#include "sock_total.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -92,13 +93,15 @@ static __always_inline u64 pending_key(enum sock_dir dir)
 	return (u64)dir << 32 | (u32)bpf_get_current_pid_tgid();
 }
 
-static __always_inline void rest_add(enum sock_proto proto, enum sock_dir dir, u64 bytes)
+/* @what: enum sock_dir | enum sock_what << 1 */
+static __always_inline void rest_add(enum sock_proto proto, u32 what, u64 bytes)
 {
-	u32 key = proto * 2 + dir;
+	u32 key = proto * 2 + (what & 1);
 	struct rest *r = bpf_map_lookup_elem(&rests, &key);
 
 	health_count(HEALTH_MAP_FULL);
-	if (!r)
+	/* What was seen of a total is not lost with it. */
+	if (!r || what >> 1 == SOCK_SEEN)
 		return;
 	__sync_fetch_and_add(&r->bytes, bytes);
 	__sync_fetch_and_add(&r->msgs, 1);
@@ -107,7 +110,7 @@ static __always_inline void rest_add(enum sock_proto proto, enum sock_dir dir, u
 struct moved {
 	struct sock *sk;
 	u64 bytes;
-	enum sock_dir dir;
+	u32 dir; /* enum sock_dir | enum sock_what << 1 */
 	enum sock_proto proto;
 	u64 peer_id;	       /* of the named or the connected peer */
 	struct sock *peer;     /* unix: the connected peer */
@@ -289,12 +292,33 @@ static __noinline int on_rest_moved(struct sock *sk, s32 ret, u32 flags, enum so
 	return on_any_moved(sk, ret, flags, dir, false);
 }
 
+static __noinline int on_tcp_seen(struct sock *sk, s32 ret, u32 dir)
+{
+	struct moved m = {.sk = sk, .bytes = ret, .dir = dir | SOCK_SEEN << 1, .proto = SOCK_PROTO_TCP};
+
+	stream_add(&m);
+	return 0;
+}
+
 static __always_inline bool is_tcp_data(struct sock *sk, s32 ret, u32 flags, enum sock_dir dir)
 {
-	u16 family = sk->__sk_common.skc_family;
+	return ret > 0 && is_tcp(sk) && !(dir == SOCK_RECEIVED && flags & (MSG_PEEK | MSG_ERRQUEUE));
+}
 
-	return ret > 0 && (family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_TCP &&
-	       !(dir == SOCK_RECEIVED && flags & (MSG_PEEK | MSG_ERRQUEUE));
+static __always_inline bool on_tcp_moved(struct sock *sk, s32 ret, enum sock_dir dir)
+{
+	/* Before anything else is touched: the connection has it. */
+	if (can_turn && tcp_watch == SOCK_WATCH_NOT && is_plain(sk))
+		return true;
+	switch (tally_add(sk, ret, dir)) {
+	case TALLY_ADDED:
+		return true;
+	case TALLY_SEEN:
+		on_tcp_seen(sk, ret, dir);
+		return true;
+	default:
+		return false;
+	}
 }
 
 static __always_inline int on_moved(struct sock *sk, s32 ret, u32 flags, enum sock_dir dir,
@@ -302,7 +326,7 @@ static __always_inline int on_moved(struct sock *sk, s32 ret, u32 flags, enum so
 {
 	if (raw)
 		return on_any_moved(sk, ret, flags, dir, true);
-	if (use_tallies && is_tcp_data(sk, ret, flags, dir) && tally_add(sk, ret, dir))
+	if (use_tallies && is_tcp_data(sk, ret, flags, dir) && on_tcp_moved(sk, ret, dir))
 		return 0;
 	return on_rest_moved(sk, ret, flags, dir);
 }
@@ -485,6 +509,16 @@ int udp_recv6(struct bpf_sock_addr *ctx)
 	return on_udp_v6(ctx, SOCK_RECEIVED);
 }
 
+static __always_inline void on_tcp_state(struct sock *sk, u32 old, u32 new)
+{
+	if (can_turn && (new == TCP_FIN_WAIT1 || new == TCP_LAST_ACK || new == TCP_CLOSE) && is_used_by_current(sk))
+		tally_used(sk);
+	if (can_turn && new == TCP_ESTABLISHED && is_tcp(sk) && is_plain(sk))
+		tally_open(sk, old);
+	if (new == TCP_CLOSE)
+		tally_close(sk, old);
+}
+
 SEC("tp_btf/inet_sock_set_state")
 int state_btf(u64 *ctx)
 {
@@ -492,8 +526,8 @@ int state_btf(u64 *ctx)
 	u32 old = ctx[1], new = ctx[2];
 	struct sock_event *ev;
 
-	if (use_tallies && sk->sk_protocol == IPPROTO_TCP && new == TCP_CLOSE)
-		tally_close(sk);
+	if (use_tallies && sk->sk_protocol == IPPROTO_TCP)
+		on_tcp_state(sk, old, new);
 	if (sk->sk_protocol != IPPROTO_TCP ||
 	    (new != TCP_ESTABLISHED && new != TCP_LISTEN && new != TCP_CLOSE))
 		return 0;
@@ -511,5 +545,30 @@ int state_btf(u64 *ctx)
 	sock_tcp_read(&ev->tcp, sk, false);
 	bpf_ringbuf_submit(ev, 0);
 	health_count(HEALTH_EMITTED);
+	return 0;
+}
+
+SEC("tp_btf/tcp_destroy_sock")
+int end_btf(u64 *ctx)
+{
+	if (can_turn)
+		tally_end((void *)ctx[0]);
+	return 0;
+}
+
+/* Its caller has the socket's lock, and nothing has gone through the upper layer yet. */
+SEC("fexit/tcp_set_ulp")
+int tcp_set_ulp_fexit(u64 *ctx)
+{
+	struct sock_tally *t;
+
+	if (!can_turn || (s32)ctx[2])
+		return 0;
+	t = bpf_sk_storage_get(&tallies, (struct sock *)ctx[0], 0, 0);
+	if (!t)
+		return 0;
+	/* Until now it was plain. */
+	tally_turn(t, true);
+	tally_exempt(t, (void *)ctx[0], 1);
 	return 0;
 }

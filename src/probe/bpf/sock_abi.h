@@ -4,6 +4,21 @@
 
 enum sock_dir { SOCK_SENT = 0, SOCK_RECEIVED = 1 };
 
+/** How TCP is watched. */
+enum sock_watch {
+	SOCK_WATCH_ALL = 0,
+	SOCK_WATCH_IN_TURNS = 1, /**< a period of turns, in a look */
+	SOCK_WATCH_NOT = 2,	 /**< between two looks */
+};
+
+/** What a record is about; its `dir` is enum sock_dir | enum sock_what << 1. */
+enum sock_what {
+	SOCK_MOVED = 0, /**< what a thread moved, by its calls */
+	/** likewise, of a socket whose total is told: part of that, and nothing beside it */
+	SOCK_SEEN = 1,
+	SOCK_TOTAL = 2, /**< all that went through a socket, whoever moved it; no messages are counted */
+};
+
 /**
  * What the bytes travel on; 0 is none of these (netlink, packet, vsock …): never counted as flow.
  */
@@ -84,7 +99,7 @@ struct stream_key {
 	__u64 sk_id;
 	__u64 start_ns;
 	__u32 tid;
-	__u32 dir; /**< enum sock_dir */
+	__u32 dir; /**< enum sock_dir | enum sock_what << 1 */
 };
 
 /** Who moved bytes through which socket, in which direction, with which peer: all other sockets. */
@@ -100,7 +115,10 @@ struct sock_key {
 	__u64 ino; /**< 0 unless sk_id is an address: the next socket may have the same one */
 };
 
-/** Moved during one interval. Times are CLOCK_BOOTTIME, the last one as of the last timer tick. */
+/**
+ * Moved during one interval. Times are CLOCK_BOOTTIME, the last one as of the last timer tick. SOCK_TOTAL: what moved did
+ * so between the two; the thread is one that closed the socket, all zero: none did.
+ */
 struct sock_value {
 	__u64 bytes;
 	__u64 msgs; /**< calls that moved something; a zero-length datagram counts, EOF does not */
@@ -114,7 +132,7 @@ struct sock_value {
 
 /** What the iterator over the tallies kept beside the sockets hands over. */
 struct sock_tally_record {
-	__u64 dir; /**< enum sock_dir */
+	__u64 dir; /**< enum sock_dir | enum sock_what << 1 */
 	struct sock_value v;
 };
 
