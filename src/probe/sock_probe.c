@@ -2,7 +2,11 @@
 #include "sock_probe.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -136,6 +140,37 @@ int sock_probe_meet(struct sock_probe *p, struct err *e)
 	struct ladder_records r = {1, false, NULL, NULL};
 
 	return p->can_turn ? ladder_iterate(&p->ladder, "meet", &r, e) : 0;
+}
+
+/*
+ * What plain sockets of TCP have in common is looked up at two that have never been connected. Should it fail, all is
+ * watched.
+ */
+static void learn_plain(struct sock_probe *p)
+{
+	static const int families[] = {AF_INET, AF_INET6};
+	struct err e;
+	int fds[2];
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t id = 0;
+		socklen_t size = sizeof(id);
+
+		/* A host may be without IPv6: then nobody has one. */
+		fds[i] = socket(families[i], SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+		if (fds[i] >= 0 && !getsockopt(fds[i], SOL_SOCKET, SO_COOKIE, &id, &size))
+			p->bss->plain_id[i] = id;
+	}
+	p->can_turn = !sock_probe_meet(p, &e);
+	for (int i = 0; i < 2; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		p->bss->plain_id[i] = 0;
+		if (!p->bss->plain_prot[i])
+			p->bss->plain_prot[i] = p->bss->plain_prot[0];
+	}
+	if (!p->bss->plain_prot[0])
+		p->can_turn = false;
 }
 
 /* Programs that have begun before are over then: putting a map into another one waits for them. */
@@ -351,6 +386,8 @@ int sock_probe_open(struct sock_probe **ret, const struct probe_options *o, stru
 		rc = swap_map_init(&p->streams, &p->ladder, "streams", "streams_0", "streams_1", e);
 	rc = rc ?: ladder_globals(&p->ladder, "sock.bss", (void **)&p->bss, e);
 	rc = rc ?: ladder_ring(&p->ladder, "events", on_event, p, &p->ring, e);
+	if (!rc && p->can_turn)
+		learn_plain(p);
 	if (rc) {
 		sock_probe_close(p);
 		return rc;

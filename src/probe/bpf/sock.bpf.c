@@ -308,7 +308,7 @@ static __always_inline bool is_tcp_data(struct sock *sk, s32 ret, u32 flags, enu
 static __always_inline bool on_tcp_moved(struct sock *sk, s32 ret, enum sock_dir dir)
 {
 	/* Before anything else is touched: the connection has it. */
-	if (can_turn && tcp_watch == SOCK_WATCH_NOT && is_plain(sk))
+	if (can_turn && tcp_watch == SOCK_WATCH_NOT && has_plain_calls(sk))
 		return true;
 	switch (tally_add(sk, ret, dir)) {
 	case TALLY_ADDED:
@@ -513,7 +513,7 @@ static __always_inline void on_tcp_state(struct sock *sk, u32 old, u32 new)
 {
 	if (can_turn && (new == TCP_FIN_WAIT1 || new == TCP_LAST_ACK || new == TCP_CLOSE) && is_used_by_current(sk))
 		tally_used(sk);
-	if (can_turn && new == TCP_ESTABLISHED && is_tcp(sk) && is_plain(sk))
+	if (is_plain_known() && new == TCP_ESTABLISHED && is_tcp(sk) && is_plain(sk))
 		tally_open(sk, old);
 	if (new == TCP_CLOSE)
 		tally_close(sk, old);

@@ -292,7 +292,7 @@ static __always_inline enum tally_result tally_add(struct sock *sk, u64 bytes, e
 	s = dir == SOCK_SENT ? &t->sent : &t->received;
 	if (can_turn) {
 		run_count();
-		if (s->based != BASED_WELL || s->mode == SIDE_TOTAL || tcp_watch)
+		if ((s->based != BASED_WELL || s->mode == SIDE_TOTAL || tcp_watch) && is_plain_known())
 			side_prepare(t, sk, bytes, dir);
 	}
 	if (s->owner.tid != (u32)me->pid || s->owner.start_ns != me->start_boottime) {
@@ -556,7 +556,13 @@ int meet_connections(struct bpf_iter__task_file *ctx)
 		return 0;
 	s = bpf_sock_from_file(file);
 	sk = s ? s->sk : NULL;
-	if (!sk || !is_tcp(sk) || !is_plain(sk))
+	if (!sk || !is_tcp(sk))
+		return 0;
+	if (plain_id[0] || plain_id[1]) {
+		plain_learn(sk, sock_id(sk, false));
+		return 0;
+	}
+	if (!is_plain_known() || !is_plain(sk))
 		return 0;
 	state = sk->__sk_common.skc_state;
 	if (state != TCP_LISTEN && state != TCP_CLOSE && state != TCP_SYN_SENT)

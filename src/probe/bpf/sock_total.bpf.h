@@ -17,6 +17,9 @@ const volatile bool can_turn = false; /* set before load */
 __u32 tcp_watch = 0;   /* enum sock_watch */
 __u32 tcp_settled = 0; /* 1: no program goes on that has not noticed the period yet */
 __u32 tcp_met = 0;     /* sums made for connections that nobody has used yet */
+/* Of sockets that user space has made to learn what plain ones have, by IPv4 and IPv6; 0: not learned. */
+__u64 plain_id[2] = {0};
+__u64 plain_prot[2] = {0};
 
 #define MEET_MOST 65536
 
@@ -37,12 +40,12 @@ extern void *bpf_rdonly_cast(void *obj, u32 btf_id) __ksym __weak; /* since v6.2
 
 struct sock_common___total {
 	volatile unsigned char skc_state;
+	void *skc_prot;
 	unsigned long skc_flags;
 };
 
 struct sock___total {
 	struct sock_common___total __sk_common;
-	void *sk_user_data;
 	struct {
 		int owned;
 	} sk_lock;
@@ -87,13 +90,34 @@ static __always_inline bool is_tcp(struct sock *sk)
 	return (family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_TCP;
 }
 
-/* What the program reads and writes is what the connection carries. */
+/* Its functions are those of TCP itself: upper layers and sockmaps put their own in their place. */
+static __always_inline bool has_plain_calls(struct sock *sk)
+{
+	u64 prot = (u64)((struct sock___total *)sk)->__sk_common.skc_prot;
+
+	return prot == plain_prot[0] || prot == plain_prot[1];
+}
+
+/* What the program reads and writes is what the connection carries. Of MPTCP's own connections no program knows. */
 static __always_inline bool is_plain(struct sock *sk)
 {
 	struct inet_connection_sock___total *c =
 		bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct inet_connection_sock));
 
-	return !((struct sock___total *)sk)->sk_user_data && !c->icsk_ulp_ops;
+	return has_plain_calls(sk) && !c->icsk_ulp_ops;
+}
+
+static __always_inline bool is_plain_known(void)
+{
+	return can_turn && plain_prot[0];
+}
+
+/* If it is one of those that user space has made. */
+static __always_inline void plain_learn(struct sock *sk, u64 sk_id)
+{
+	for (int i = 0; i < 2; i++)
+		if (plain_id[i] == sk_id)
+			plain_prot[i] = (u64)((struct sock___total *)sk)->__sk_common.skc_prot;
 }
 
 /* Whoever runs now uses the socket: it is not the network that does something to it. */
