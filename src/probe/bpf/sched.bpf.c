@@ -579,9 +579,10 @@ static __always_inline void missed_in(struct sched_state *s, struct cpu_slot *sl
 }
 
 /* The other of the two: nobody knows what it did since, so let it have waited. */
-static __always_inline void missed_out(struct sched_state *s)
+static __always_inline void missed_out(struct sched_state *s, struct task_struct *t)
 {
 	s->out_ns = s->on_since;
+	delay_note(s, t);
 	s->early = 0;
 	s->plain = 0;
 	s->t.on.cause = WAIT_OTHER;
@@ -665,7 +666,7 @@ static __always_inline void switch_in(struct task_struct *t, struct cpu_slot *sl
 	if (s->unseen)
 		first_event(s, t, has_waking && !wakings_unwatched);
 	if (s->on_since)
-		missed_out(s);
+		missed_out(s, t);
 	if (HAS_QUEUE_CLOCK && is_queued(s))
 		s->waiting_since = queued_since(slot, t, s->delay_ns, now);
 	/* It was no short one after all. Where it waits can still be read, but not its memory. */

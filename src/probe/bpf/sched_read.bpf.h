@@ -97,7 +97,7 @@ static __always_inline bool state_copy(struct sched_totals *r, struct sched_stat
 		return false;
 	s->reported = o.before;
 	if (HAS_QUEUE_CLOCK && (o.waiting_since == WOKEN || (!o.waiting_since && o.out_ns && !o.early && is_in_queue(t))))
-		o.waiting_since = queued_by_now(t, s->delay_ns, now);
+		o.waiting_since = not_before(o.out_ns, queued_by_now(t, s->delay_ns, now));
 	state_open(r, &o, held, now, state == TASK_RUNNING || (state & TASK_WAKING));
 	if (s->plain && r->open_ns)
 		wait_read(&r->on, t, state, false);
