@@ -220,7 +220,7 @@ static int ask(struct ipc_turns *t, struct collect *c, uint64_t now, struct err 
 	else if (change == GOVERNOR_TURNS_END)
 		rc = turns_end(t, c, e);
 	/* Calls that are watched for nothing are no reason to look at fewer waits. */
-	else if (t->governor.in_turns)
+	if (!rc && t->governor.in_turns)
 		rc = limit_waits(t, c, load.pct > t->governor.max_pct, e);
 	if (!t->governor.in_turns)
 		t->due_ns = now + GOVERNOR_CHECK_NS;

@@ -66,7 +66,8 @@ def record(witty, jobs, path, seconds):
     pids = []
     for job in jobs:
         pids += ["-p", str(job["launcher"])]
-    subprocess.run([witty, "record", "-d", f"{seconds}s", "-o", path, *pids], check=True,
+    # Every byte counts here, whatever else the host does.
+    subprocess.run([witty, "record", "-d", f"{seconds}s", "-o", path, "--max-overhead", "off", *pids], check=True,
                    stdout=subprocess.DEVNULL)
     out = subprocess.run([witty, "topology", path, "--format", "json"], check=True, capture_output=True)
     again = subprocess.run([witty, "topology", path, "--format", "json"], check=True, capture_output=True)
