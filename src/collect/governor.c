@@ -2,18 +2,18 @@
 #include "governor.h"
 
 /*
- * Bursts that end sooner are watched in full, and so are those whose cost above the bound makes less than a second
- * at twice the bound: what is bounded is what a burst costs, not how long it takes.
+ * Bursts that end sooner are watched in full, and so are those whose cost above the bound makes less than half a
+ * second at twice the bound: what is bounded is what a burst costs, not how long it takes.
  */
 #define BURST_NS	1000000000ull
-#define BURST_EXCESS_NS 1e9
+#define BURST_EXCESS_NS 0.5e9
 /* How long it has to be cheap before all is watched again, and what cheap is: a part of the bound. */
 #define CALM_NS	   5000000000ull
 #define CALM_SHARE 0.5
 /* What calls of which nothing is counted may take of the bound. */
 #define UNCOUNTED_SHARE 0.1
 /* What looks may take of the bound, and their least and greatest share of the time. */
-#define LOOK_SHARE 0.1
+#define LOOK_SHARE 0.05
 #define LOOK_LEAST 0.02
 #define LOOK_MOST  0.1
 #define GAP_MOST_NS 4000000000ull
