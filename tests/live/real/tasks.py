@@ -74,7 +74,8 @@ def main():
     count, size, hold = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     fork = multiprocessing.get_context("fork")
     table = SharedMemory(create=True, size=count)
-    tasks, answers = fork.Queue(), fork.Queue()
+    # Whoever gives faster than they take would fill the memory.
+    tasks, answers = fork.Queue(1000), fork.Queue()
     workers = [fork.Process(target=work, args=(tasks, answers, table.name, hold))
                for _ in range(WORKERS)]
     for w in workers:
