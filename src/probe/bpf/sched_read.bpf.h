@@ -65,6 +65,12 @@ static __always_inline void state_open(struct sched_totals *r, const struct open
 	r->blocked_ns += r->open_ns;
 }
 
+/* At the last reading threads go on being queued, after the end of what counts. */
+static __always_inline u64 not_after(u64 latest, u64 at)
+{
+	return at > latest ? latest : at;
+}
+
 /* Of a thread that does not run. */
 static __always_inline bool is_in_queue(struct task_struct *t)
 {
@@ -97,7 +103,7 @@ static __always_inline bool state_copy(struct sched_totals *r, struct sched_stat
 		return false;
 	s->reported = o.before;
 	if (HAS_QUEUE_CLOCK && (o.waiting_since == WOKEN || (!o.waiting_since && o.out_ns && !o.early && is_in_queue(t))))
-		o.waiting_since = not_before(o.out_ns, queued_by_now(t, s->delay_ns, now));
+		o.waiting_since = not_after(now, not_before(o.out_ns, queued_by_now(t, s->delay_ns, now)));
 	state_open(r, &o, held, now, state == TASK_RUNNING || (state & TASK_WAKING));
 	if (s->plain && r->open_ns)
 		wait_read(&r->on, t, state, false);
