@@ -19,6 +19,7 @@
 #include "vec.h"
 #include "wait_calls.h"
 #include "wait_plain.h"
+#include "wait_ring.h"
 #include "wait_sums.h"
 
 /* Room for sums that threads have turned away from in one interval, and for the newest waits. */
@@ -554,46 +555,10 @@ int sched_probe_waits(struct sched_probe *p, int (*cb)(void *ctx, const struct w
 	return rc;
 }
 
-/* Those of one CPU; before v5.6, which knows no batches of arrays, one by one. */
-static int read_segments(const struct sched_probe *p, uint32_t cpu, uint32_t *keys,
-			 struct wait_segment *ret)
-{
-	int fd = ladder_map_fd(&p->ladder, "wait_segments");
-	uint32_t first = cpu * p->segments, before = first - 1, next, n = p->segments;
-
-	if (!bpf_map_lookup_batch(fd, first ? &before : NULL, &next, keys, ret, &n, NULL) ||
-	    errno == ENOENT)
-		return n == p->segments ? 0 : -ENOENT;
-	for (uint32_t i = 0; i < p->segments; i++)
-		if (bpf_map_lookup_elem(fd, &(uint32_t){first + i}, &ret[i]))
-			return -errno;
-	return 0;
-}
-
 int sched_probe_segments(struct sched_probe *p, int (*cb)(void *ctx, const struct wait_segment *s),
 			 void *ctx, uint64_t *ret_from_ns, struct err *e)
 {
-	CLEANUP_FREE uint32_t *keys = mem_alloc(p->segments * sizeof(*keys));
-	CLEANUP_FREE struct wait_segment *v = mem_alloc(p->segments * sizeof(*v));
-	int rc = 0;
-
-	*ret_from_ns = 0;
-	for (uint32_t cpu = 0; !rc && cpu < p->ncpu; cpu++) {
-		uint64_t oldest = UINT64_MAX;
-		uint32_t i = 0;
-
-		rc = read_segments(p, cpu, keys, v);
-		if (rc < 0)
-			return err_set(e, rc, "map 'wait_segments'");
-		for (; !rc && i < p->segments && v[i].in_ns; i++) {
-			oldest = v[i].in_ns < oldest ? v[i].in_ns : oldest;
-			rc = cb(ctx, &v[i]);
-		}
-		/* Older ones were overwritten. */
-		if (i == p->segments && oldest > *ret_from_ns)
-			*ret_from_ns = oldest;
-	}
-	return rc;
+	return wait_ring_read(&p->ladder, p->ncpu, p->segments, cb, ctx, ret_from_ns, e);
 }
 
 static void entries_prune(struct sched_probe *p)

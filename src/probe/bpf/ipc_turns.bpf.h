@@ -11,19 +11,12 @@
 #include "health.bpf.h"
 #include "ipc_abi.h"
 #include "ipc_types.bpf.h"
+#include "runs.bpf.h"
 
 const volatile bool can_turn = false; /* tp_btf with task storage, and the kernel counts; set before load */
 
 __u32 period = 0;	     /* number of the period of turns, 0: all calls are watched */
 __u64 period_since_ns = 0; /* CLOCK_BOOTTIME */
-
-/* Calls that were watched, whatever became of them. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} runs SEC(".maps");
 
 /* By enum ipc_dir: IPC_WRITE, IPC_READ. */
 struct turn_state {
@@ -46,15 +39,6 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
 } ended SEC(".maps");
-
-static __always_inline void run_count(void)
-{
-	u32 zero = 0;
-	u64 *n = bpf_map_lookup_elem(&runs, &zero);
-
-	if (n)
-		(*n)++;
-}
 
 /* What splice(2), queues and the like move is not in the kernel's account. */
 static __always_inline bool is_accounted(u32 action)

@@ -10,6 +10,7 @@
 
 #include "compat.bpf.h"
 #include "health.bpf.h"
+#include "runs.bpf.h"
 #include "sock_facts.bpf.h"
 
 const volatile bool can_turn = false; /* set before load */
@@ -65,23 +66,6 @@ struct tcp_sock___total {
 };
 
 #pragma clang attribute pop
-
-/* Watched calls of TCP, whatever became of them. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} runs SEC(".maps");
-
-static __always_inline void run_count(void)
-{
-	u32 zero = 0;
-	u64 *n = bpf_map_lookup_elem(&runs, &zero);
-
-	if (n)
-		(*n)++;
-}
 
 static __always_inline bool is_tcp(struct sock *sk)
 {
