@@ -131,7 +131,7 @@ static int set_value(const struct verb *v, const struct verb_option *o, const ch
 		return 0;
 	case OPTION_CHOICE:
 		if (!is_word_of(o->words, text))
-			return usage_error(v, "no %s '%s': %s", o->name, text, o->words);
+			return usage_error(v, "--%s takes %s, not '%s'", o->name, o->words, text);
 		break;
 	case OPTION_HOST_NAME:
 		if (!is_host_name(text))

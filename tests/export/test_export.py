@@ -238,7 +238,7 @@ class Refused(Case):
 
     def test_no_such_level(self):
         done = self.witty("convert", "x", "y.dot", "--level", "planet", code=2)
-        self.assertIn(b"no level 'planet'", done.stderr)
+        self.assertIn(b"--level takes process, container or host, not 'planet'", done.stderr)
 
     def test_options_of_pictures_for_something_else(self):
         self.witty("convert", "x", "y.json", "--top", "3", code=2)

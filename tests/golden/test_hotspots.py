@@ -119,7 +119,7 @@ def options(folder):
     # Two of the busy ones have a larger share.
     check("limits decide", "2 light, 39 normal" in text, text[:200])
     wrong = [(("--preset", "fast"), 2, "error: hotspots: no preset 'fast': default, hpc or server"),
-             (("--format", "html"), 2, "error: hotspots: no format 'html': text, md or json"),
+             (("--format", "html"), 2, "error: hotspots: --format takes text, md or json, not 'html'"),
              (("--limits", os.path.join(folder, "none")), 1, "error: open limits"),
              (("--limits", os.path.join(folder, "bad")), 1, f"error: limits '{folder}/bad' line 2: no limit 'hot.cqu'")]
     with open(os.path.join(folder, "bad"), "w") as f:
